@@ -141,6 +141,11 @@ class Bundle(Source):
         return _asks_for(self.manifest, "reclaim")
 
     @property
+    def is_envelope(self) -> bool:
+        """Whether it was run to see how far apart a cluster may be."""
+        return _asks_for(self.manifest, "envelope")
+
+    @property
     def has_rtt_steps(self) -> bool:
         """Whether it was run at several RTTs, to count round trips."""
         steps = self.directory / documents.RttSteps.FILE
@@ -259,9 +264,11 @@ def _asks_for(manifest: Mapping[str, Any], kind: str) -> bool:
 
 
 def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
-    """Whether a run under load or of disk space left what it was run for."""
+    """Whether a run under load, of disk space or of the envelope left what it was run for."""
     if _asks_for(manifest, "load"):
         return any(directory.glob("load.parquet")) or any(directory.glob("load*.raw"))
+    if _asks_for(manifest, "envelope"):
+        return (directory / documents.Envelopes.FILE).exists()
     return _asks_for(manifest, "reclaim") and any(directory.glob("resources.*"))
 
 

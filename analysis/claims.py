@@ -6,6 +6,9 @@ nodes): each is a comparison of its own, whose verdict rests on the 95 % interva
 claim holds where all its comparisons do, and does not hold where one of them does not. All
 comparisons of a report are corrected for together (Holm), as one in twenty on the brink would be
 judged wrongly. docs/reference/claims.md has the keys.
+
+Comparisons that are the same but for their clusters are values of one: their mean counts, with
+Student's interval over the clusters.
 """
 
 from __future__ import annotations
@@ -17,10 +20,21 @@ from enum import StrEnum
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wanlat.analysis.grid import Grid
-from wanlat.analysis.names import EN_DASH, count, display_system, size, with_interval
+from wanlat.analysis.names import (
+    EN_DASH,
+    below,
+    count,
+    digits,
+    display_system,
+    short_version,
+    size,
+    with_interval,
+)
 from wanlat.analysis.statistics import of_estimates
-from wanlat.analysis.stats.intervals import Z95, Interval, holm
+from wanlat.analysis.stats.intervals import Z95, Interval, holm, of_mean, wilson
 from wanlat.analysis.sweep import bytes_of
 
 if TYPE_CHECKING:
@@ -31,6 +45,8 @@ Spec = Mapping[str, Any]
 """A claim as a manifest has it."""
 
 SIGNIFICANCE = 0.05
+LEAST_SENT = 10
+"""Of a share of fewer requests nothing is said."""
 ANY = "any"
 """Of a column of the rows that a figure is divided by: whatever it is."""
 
@@ -41,6 +57,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     DOES_NOT_HOLD = "does not hold"
     NOT_DECIDED = "not decided"
+    CANNOT_BE_TESTED = "cannot be tested here"
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,9 @@ class Bound:
         """
         if ci95 is None or (is_ratio and min(value, *ci95) <= 0):
             return Verdict.NOT_DECIDED, 1.0
+        decided = Verdict.HOLDS if self.allows(value) else Verdict.DOES_NOT_HOLD
+        if value == ci95[0] == ci95[1] and value not in (self.low, self.high):
+            return decided, 0.0
         at = [value, *ci95, self.low, self.high]
         if is_ratio:
             at = [math.log(each) if each > 0 else -math.inf for each in at]
@@ -88,7 +108,7 @@ class Bound:
         p = math.erfc(Z95 * min(away) / math.sqrt(2))
         if p >= SIGNIFICANCE:
             return Verdict.NOT_DECIDED, p
-        return Verdict.HOLDS if self.allows(value) else Verdict.DOES_NOT_HOLD, p
+        return decided, p
 
     def __str__(self) -> str:
         """As a reader has it: "≥ 1", "outside 0.95 to 1.05"."""
@@ -102,8 +122,8 @@ def evaluated(specs: Iterable[Spec], summary: Mapping[str, Any]) -> list[dict[st
 
     A row for each claim and each value that its conditions list (`of`): what the claim says, the
     `bound` and the `verdict`, with `comparisons`: `where` tells one from the others, `value`,
-    `ci95`, `n` (requests, of the row and of the one it is divided by), `p`, `p_corrected` and
-    `verdict`.
+    `ci95`, `n` (requests, of the row and of the one it is divided by), `clusters` (how many it is
+    of), `p`, `p_corrected` and `verdict`. What cannot be tested says `why`, and compares nothing.
     """
     results = [result for spec in specs for result in _results(spec, summary)]
     every = [each for result in results for each in result["comparisons"] if each["ci95"]]
@@ -112,12 +132,19 @@ def evaluated(specs: Iterable[Spec], summary: Mapping[str, Any]) -> list[dict[st
         if p >= SIGNIFICANCE:
             each["verdict"] = Verdict.NOT_DECIDED
     for result in results:
-        verdicts = {each["verdict"] for each in result["comparisons"]}
-        if Verdict.DOES_NOT_HOLD in verdicts:
-            result["verdict"] = Verdict.DOES_NOT_HOLD
-        elif verdicts == {Verdict.HOLDS}:
-            result["verdict"] = Verdict.HOLDS
+        if result["comparisons"]:
+            result["verdict"] = _verdict(result["holds_for"], result["comparisons"])
     return results
+
+
+def _verdict(holds_for: str, comparisons: Sequence[Row]) -> Verdict:
+    """That of a claim which is meant of `all`, `most` or `some` of its comparisons."""
+    verdicts = [each["verdict"] for each in comparisons]
+    hold, do_not = (verdicts.count(each) for each in (Verdict.HOLDS, Verdict.DOES_NOT_HOLD))
+    needed = {"all": len(verdicts), "most": len(verdicts) // 2 + 1, "some": 1}[holds_for]
+    if hold >= needed:
+        return Verdict.HOLDS
+    return Verdict.DOES_NOT_HOLD if do_not > len(verdicts) - needed else Verdict.NOT_DECIDED
 
 
 def deciding(result: Row) -> Row | None:
@@ -154,19 +181,26 @@ def rows_at(summary: Mapping[str, Any], path: str) -> list[Row]:
 
 def _results(spec: Spec, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """One of each value that the claim's conditions list."""
-    rows = rows_at(summary, str(spec["rows"]))
+    why = spec.get("cannot_be_tested")
+    rows = [] if why else rows_at(summary, str(spec["rows"]))
     where = spec.get("where") or {}
     lists = {name: values for name, values in where.items() if isinstance(values, list)}
     for values in product(*lists.values()):
         of = dict(zip(lists, values, strict=True))
         chosen = _matching(rows, {**where, **of})
+        compared = [each for row in chosen for each in _comparisons(spec, row, rows)]
         yield {
-            **{key: spec.get(key) for key in ("id", "claim", "source", "figure", "per", "over")},
+            **{key: spec.get(key) for key in ("id", "claim", "source", "publication", *_FIGURE)},
             "of": of,
             "bound": Bound.of(spec),
-            "verdict": Verdict.NOT_DECIDED,
-            "comparisons": [each for row in chosen for each in _comparisons(spec, row, rows)],
+            "holds_for": spec.get("holds_for") or "all",
+            "verdict": Verdict.CANNOT_BE_TESTED if why else Verdict.NOT_DECIDED,
+            "why": why,
+            "comparisons": list(_over_clusters(spec, compared)),
         }
+
+
+_FIGURE = ("figure", "times", "per", "over")
 
 
 def _comparisons(spec: Spec, row: Row, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -189,34 +223,90 @@ def _comparisons(spec: Spec, row: Row, rows: Sequence[Row]) -> Iterator[dict[str
 
 
 def _compared(
-    spec: Spec, where: Row, value: float, ci95: Interval | None, rows: Sequence[Row]
+    spec: Spec,
+    where: Row,
+    value: float,
+    ci95: Interval | None,
+    rows: Sequence[Row],
+    clusters: int = 1,
 ) -> dict[str, Any]:
-    verdict, p = Bound.of(spec).judge(value, ci95, is_ratio=len(rows) > 1)
-    counts = [row.get("ok", row.get("n")) for row in rows]
+    verdict, p = Bound.of(spec).judge(value, ci95, is_ratio=bool(spec.get("over")))
     return {
         "where": where,
         "value": value,
         "ci95": ci95,
-        "n": [int(count) for count in counts if count is not None],
+        "n": [count for row in rows for count in _counts(row, spec)],
+        "clusters": 0 if rows and "table" in rows[0] else clusters,
         "p": p,
         "p_corrected": 1.0,
         "verdict": verdict,
     }
 
 
+def _over_clusters(spec: Spec, compared: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Those that differ in nothing but the columns of `clusters`, as one: their mean.
+
+    Of ratios it is that of their logarithms. One cluster alone keeps its own interval.
+    """
+    names, groups = spec.get("clusters") or (), dict[str, list[dict[str, Any]]]()
+    for each in compared:
+        where = {name: value for name, value in each["where"].items() if name not in names}
+        groups.setdefault(repr(where) if names else repr(each["where"]), []).append(each)
+    for group in groups.values():
+        if len(group) == 1 or not names:
+            yield from group
+            continue
+        values = np.array([each["value"] for each in group])
+        values = np.log(values) if spec.get("over") else values
+        found = [float(values.mean()), *of_mean(values)]
+        value, low, high = map(math.exp, found) if spec.get("over") else found
+        where = {key: value for key, value in group[0]["where"].items() if key not in names}
+        yield _compared(spec, where, value, (low, high), [], len(group)) | {
+            "n": [sum(each) for each in zip(*(one["n"] for one in group), strict=True)]
+        }
+
+
+def _counts(row: Row, spec: Spec) -> list[int]:
+    """How many requests a row's figure rests on."""
+    found = below(row, str(spec["figure"]))
+    if isinstance(found, Mapping) and "attempted" in found:
+        return [int(found["attempted"] - found["not_sent"])]
+    count = row.get("ok", row.get("n"))
+    return [] if count is None or spec.get("exact") else [int(count)]
+
+
 def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
-    """The row's figure with its interval, per what the claim says; None where there is none."""
+    """The row's figure with its interval, by what the claim multiplies and divides it.
+
+    None where there is none.
+    """
     name = str(spec["figure"])
-    found = row.get(name)
+    found = below(row, name)
+    if isinstance(found, Mapping) and "attempted" in found:
+        found = _share_of_sent(found)
     if isinstance(found, Mapping):  # {"ratio": …, "ci95": …}
         value, ci95 = found.get("ratio"), found.get("ci95")
     else:
         value = found
-        ci95 = row.get(f"{name}_ci95") or row.get(f"{name.removesuffix('_ms')}_ci95_ms")
-    if value is None:
+        usual = (f"{name}_ci95", f"{name.removesuffix('_ms')}_ci95_ms")
+        columns = [spec["interval"]] if spec.get("interval") else usual
+        ci95 = next((row[each] for each in columns if row.get(each) is not None), None)
+    factors = [below(row, str(spec[key])) for key in ("times", "per") if spec.get(key)]
+    if value is None or None in factors:
         return None
-    per = float(row[spec["per"]]) if spec.get("per") else 1.0
-    return value / per, None if ci95 is None else (ci95[0] / per, ci95[1] / per)
+    by = math.prod(map(float, factors[: bool(spec.get("times"))]))
+    by /= math.prod(map(float, factors[bool(spec.get("times")) :]))
+    value, bounds = float(value) * by, None if ci95 is None else (ci95[0] * by, ci95[1] * by)
+    return value, (value, value) if spec.get("exact") else bounds
+
+
+def _share_of_sent(requests: Row) -> Row | None:
+    """The share of requests that were ok, of those that were sent; no interval below ten."""
+    sent = requests["attempted"] - requests["not_sent"]
+    if not sent:
+        return None
+    ci95 = wilson(requests["ok"], sent) if sent >= LEAST_SENT else None
+    return {"ratio": requests["ok"] / sent, "ci95": ci95}
 
 
 def _matching(rows: Sequence[Row], conditions: Mapping[str, Any]) -> list[Row]:
@@ -275,7 +365,7 @@ class Claims:
             "definitions": _DEFINITIONS,
             "claims": [
                 {name: each[name] for name in ("id", "claim", "source", "of")}
-                | {"figure": _figure(each), "bound": str(each["bound"])}
+                | {"figure": _figure(each), "bound": str(each["bound"]), "why": each["why"]}
                 | {
                     "verdict": str(each["verdict"]),
                     "comparisons": [*map(_json, each["comparisons"])],
@@ -285,27 +375,20 @@ class Claims:
         }
 
     def grids(self) -> Sequence[Grid]:
-        """The verdicts with what decides each; summary.json has all comparisons."""
-        number = sum(len(result["comparisons"]) for result in self.results)
-        sources = dict.fromkeys(str(result["source"] or "") for result in self.results)
-        headers = ("claim", "of", "verdict", "hold", "bound", "decided by")
-        table = Grid(
-            title="What is claimed, and whether it holds here",
-            headers=headers,
-            rows=tuple(map(_row, self.results)),
-            text=frozenset(headers) - {"hold"},
-            notes=(
-                "Decided by: the comparison that is clearest against the claim; where all hold, "
-                "the one that does least clearly. n: requests it rests on.",
-                f"Corrected for {count(number, 'comparison')} at once (Holm). Every point is one "
-                "cluster, and how much two clusters of a kind differ is in no interval.",
-                *(f"Source: {source}" for source in sources if source),
-            ),
-            troubled=frozenset(
-                n for n, each in enumerate(self.results) if each["verdict"] == Verdict.DOES_NOT_HOLD
-            ),
-        )
-        return [table]
+        """The verdicts on what was measured, with what decides each.
+
+        summary.json has all comparisons, and the claims on what was not measured.
+        """
+        measured = [result for result in self.results if result["comparisons"]]
+        left_out = len(self.results) - len(measured)
+        sources = dict.fromkeys(str(result["source"] or "") for result in measured)
+        notes = [
+            DECIDED_BY,
+            corrected_for(measured),
+            *([f"Claims on what this run did not measure: {left_out}."] if left_out else []),
+            *(f"Source: {each}" for each in sources if each),
+        ]
+        return [table_of(measured, "What is claimed, and whether it holds here", notes)]
 
     def charts(self) -> Mapping[str, Figure]:
         """None: the figures have charts of their own."""
@@ -321,25 +404,57 @@ def claims_block(specs: Sequence[Any], summary: Mapping[str, Any]) -> Claims | N
     return Claims(results) if any(result["comparisons"] for result in results) else None
 
 
+def table_of(results: Sequence[Row], title: str, notes: Sequence[str] = ()) -> Grid:
+    """The verdicts of `results`, each with what decides it."""
+    headers = ("claim", "of", "verdict", "hold", "bound", "decided by", "clusters")
+    troubled = {n for n, each in enumerate(results) if each["verdict"] == Verdict.DOES_NOT_HOLD}
+    words = frozenset(headers) - {"hold", "clusters"}
+    rows = tuple(map(_row, results))
+    return Grid(title, headers, rows, words, tuple(notes), frozenset(troubled))
+
+
+DECIDED_BY = (
+    "Decided by: the comparison that is clearest against the claim; where all hold, the one that "
+    "does least clearly. n: requests it rests on. An interval of several clusters is over clusters "
+    "(Student's); that of one knows nothing of a second."
+)
+
+
+def corrected_for(results: Sequence[Row]) -> str:
+    """How many comparisons the verdicts were corrected for."""
+    number = sum(len(result["comparisons"]) for result in results)
+    return f"Corrected for {count(number, 'comparison')} at once (Holm)."
+
+
 def _row(result: Row) -> tuple[str, ...]:
-    by, of, bound = deciding(result), _listed(result["of"]), str(result["bound"])
+    by, words = deciding(result), (str(result["claim"]), _listed(result["of"]))
+    if result["why"]:
+        return *words, str(result["verdict"]), EN_DASH, EN_DASH, str(result["why"]), EN_DASH
+    meant = "" if result["holds_for"] == "all" else f", for {result['holds_for']}"
+    bound = f"{_figure(result)} {result['bound']}{meant}"
     if by is None:
-        return str(result["claim"]), of, "not measured", EN_DASH, bound, EN_DASH
+        return *words, "not measured", EN_DASH, bound, EN_DASH, EN_DASH
     verdicts = [each["verdict"] for each in result["comparisons"]]
     held = f"{verdicts.count(Verdict.HOLDS)} of {len(verdicts)}"
-    said = f"{_value(by)}, n {_counted(by)}: {_listed(by['where'])}"
-    return str(result["claim"]), of, str(result["verdict"]), held, bound, said
+    counted = [f"n {_counted(by)}"] if by["n"] else []
+    said = ", ".join([_value(by), *counted, *filter(None, [_listed(by["where"])])])
+    clusters = {0: EN_DASH, 1: "one"}.get(by["clusters"], str(by["clusters"]))
+    return *words, str(result["verdict"]), held, bound, said, clusters
 
 
 def _figure(result: Row) -> str:
     """What is compared: "mean_ms / that of nodes 1"."""
-    named = f"{result['figure']} per {result['per']}" if result["per"] else str(result["figure"])
+    named = str(result["figure"])
+    named += f" × {result['times']}" if result["times"] else ""
+    named += f" per {result['per']}" if result["per"] else ""
     over = {name: value for name, value in (result["over"] or {}).items() if value != ANY}
     return f"{named} / that of {_listed(over)}" if result["over"] else named
 
 
 def _value(comparison: Row) -> str:
-    return with_interval(comparison["value"], comparison["ci95"])
+    value, ci95 = comparison["value"], comparison["ci95"]
+    is_exact = ci95 is not None and value == ci95[0] == ci95[1]
+    return digits(value, 3) if is_exact else with_interval(value, ci95)
 
 
 def _counted(comparison: Row) -> str:
@@ -357,6 +472,8 @@ def _written(name: str, value: Any) -> str:
     before = name.removesuffix(kind)
     if kind == "system":
         return before + display_system(str(value))
+    if kind == "version":
+        return before + short_version(str(value))
     if kind.endswith("_bytes") and isinstance(value, int):
         return before + size(value)
     if isinstance(value, Mapping):

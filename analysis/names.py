@@ -8,7 +8,11 @@ from typing import Any
 
 from wanlat.analysis.bundle import Series
 
-_DISPLAY = {"garage": "Garage", "minio": "MinIO", "minio-nginx": "MinIO+nginx", "bob": "Bob"}
+_DISPLAY = {
+    **{"garage": "Garage", "minio": "MinIO", "minio-nginx": "MinIO+nginx", "bob": "Bob"},
+    **{"apache": "Apache", "mongodb": "MongoDB", "nats": "NATS", "postgresql": "PostgreSQL"},
+    **{"redis": "Redis", "zookeeper": "ZooKeeper"},
+}
 _NOTES = {"quorum": "reference store"}
 _LONGEST_VERSION = 16
 
@@ -21,6 +25,8 @@ _DECIMALS = ((0.1, 3), (10, 2), (1000, 1))
 # A version that is an instant: RELEASE.2026-02-12T20-18-48Z, or Go's pseudo-versions, which end in
 # <instant>-<commit> (https://go.dev/ref/mod#pseudo-versions).
 _INSTANT = re.compile(r".*\D(\d{4})-?(\d{2})-?(\d{2})(?:T[\d-]+Z|\d{6}-[0-9a-f]{12})")
+# A Debian package's: 5:7.0.15-1~deb12u10, whose epoch and revision are Debian's.
+_DEBIAN = re.compile(r"(?:\d+:)?(\d[\w.]*)-\d[\w.+~]*")
 
 
 def display_system(system: str) -> str:
@@ -31,10 +37,12 @@ def display_system(system: str) -> str:
 def short_version(version: str) -> str:
     """`version` made short enough for a legend: a date, or an ellipsis in the middle of long ones.
 
-    `RELEASE.2026-02-12T20-18-48Z` and `v0.0.0-20260212201848-7aac2a2c5b7c` both give 2026-02-12.
+    `RELEASE.2026-02-12T20-18-48Z` and `v0.0.0-20260212201848-7aac2a2c5b7c` both give 2026-02-12,
+    `5:7.0.15-1~deb12u10` gives 7.0.15.
     """
-    if match := _INSTANT.fullmatch(version):
-        return "-".join(match.groups())
+    for pattern in (_INSTANT, _DEBIAN):
+        if match := pattern.fullmatch(version):
+            return "-".join(match.groups())
     short = re.sub(r"^v(?=\d)", "", version)
     if len(short) <= _LONGEST_VERSION:
         return short

@@ -70,6 +70,7 @@ _BLOCKS: Mapping[str, Entry] = {
     "load": Entry(f"{_FIGURES}.load:LOAD.of", lambda run: run.is_load),
     "growth": Entry(f"{_FIGURES}.growth:GROWTH.of", _no_run),
     "reclaim": Entry(f"{_FIGURES}.reclaim:RECLAIM.of", lambda run: run.is_reclaim),
+    "envelope": Entry(f"{_FIGURES}.envelope:ENVELOPE.of", lambda run: run.is_envelope),
     "resources": Entry(f"{_FIGURES}.resources:resources_of"),
 }
 """By their keys in summary.json, in the order in which they are printed."""
@@ -275,8 +276,8 @@ def notes_on_run(bundle: Bundle) -> list[str]:
         cut = "The last line of samples.jsonl is cut short and left out."
         notes[:0] = [*filter(None, [run_note(bundle)]), *([cut] if bundle.truncated else [])]
         seen = set(bundle.timed[["system", "version"]].value_counts().index)
-        unseen = [one for one in bundle.systems if one not in seen and not bundle.is_reclaim]
-        if unseen:
+        is_timed = not (bundle.is_reclaim or bundle.is_envelope)
+        if is_timed and (unseen := [one for one in bundle.systems if one not in seen]):
             names = list(series_labels(unseen).values())
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
     if bundle.late and not bundle.is_drill:  # which counts those of all its phases itself

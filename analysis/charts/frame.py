@@ -41,7 +41,7 @@ from wanlat.analysis.sweep import Sweep
 WIDTH_IN = 10.0
 _LINE = 1.35
 """Of a line, in sizes of its letters."""
-_LETTERS = {False: 134, True: 120}
+_LETTERS = {False: 126, True: 120}
 """So many letters of one point stand in an inch, bold ones or not."""
 _MARGIN_IN, _LEGEND_IN, _IN_A_LINE = 0.1, 0.23, 5
 

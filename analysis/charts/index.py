@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from wanlat.analysis.charts import rows
 from wanlat.analysis.charts.frame import Words, caption, dress, legend
-from wanlat.analysis.charts.round_trips import draw_row, farthest
+from wanlat.analysis.charts.round_trips import draw_row, limits
 from wanlat.analysis.charts.style import applied, styles
 from wanlat.analysis.figures.index import Line, labels_of, no_slope
 from wanlat.analysis.figures.round_trips import path_cell
@@ -20,14 +20,14 @@ def draw(lines: Sequence[Line]) -> Figure:
     """The chart of `lines`, in their order."""
     series = list(dict.fromkeys(line.series for line in lines))
     looks, labels = styles(series), labels_of(lines)
-    entries = [entry for line in lines for entry in line.entries]
+    placed = {(line.series, line.placement) for line in lines}
     words = Words(
         f"Round trips of {count(len(lines), 'operation')} of {count(len(series), 'system')}",
         "Every operation of every system, on every topology that it was measured on",
         "round trips between sites that a request waits for, one after the other",
         caption(
             series,
-            {(line.series, line.placement) for line in lines},
+            placed,
             "Filled: slope of latency against RTT, one mark for each mode and cluster, its area by "
             "share, with its 95 % interval. Hollow: critical paths in the packet record. Red: the "
             "two disagree. Grey: the lower bound, where it is known.",
@@ -37,7 +37,7 @@ def draw(lines: Sequence[Line]) -> Figure:
     beside = [
         rows.Row(
             line.endpoint,
-            f"{labels[line.series]}, {line.topology}",
+            ", ".join(filter(None, (labels[line.series], line.topology, line.target))),
             line.placement,
             (line.each(path_cell) or EN_DASH, line.clusters),
         )
@@ -47,10 +47,9 @@ def draw(lines: Sequence[Line]) -> Figure:
         figure, axes, centres = rows.row_chart(
             words, beside, ("critical path", "measured on"), 0.24
         )
-        axes.set_xlim(-0.3, farthest(entries) + 0.35)
+        axes.set_xlim(*limits([line.entries for line in lines]))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
         axes.grid(visible=True, axis="x")
         for line, y in zip(lines, centres, strict=True):
-            for entry in line.entries:
-                draw_row(axes, entry, y, looks[line.series])
-        return dress(figure, words, legend(series, {(e.series, e.placement) for e in entries}))
+            draw_row(axes, line.entries, y, looks[line.series])
+        return dress(figure, words, legend(series, placed))

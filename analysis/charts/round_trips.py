@@ -46,6 +46,8 @@ _AREA, _LEAST_AREA = 60.0, 3.0
 """Of the mark of all requests, points²; that of a part of them is as much smaller."""
 _SLOPE_AT, _PATH_AT = -0.16, 0.2
 """Of a row's height, from its middle: filled marks are above, hollow ones below."""
+_LABEL = 0.28
+"""Of the axis: what is written where there is no slope, behind all marks of its row."""
 _WHYS_AT_MOST = 5
 _CUT_BEYOND = 2.5
 """Lone requests may stretch an axis this many times past the lines; farther off, they are cut."""
@@ -118,26 +120,46 @@ def draw_marks(answer: Answer) -> Figure:
     headers = ("round trips [95 %]", "critical path", "requests")
     with applied():
         figure, axes, centres = rows.row_chart(words, beside, headers)
-        axes.set_xlim(-0.3, farthest(entries) + 0.35)
+        axes.set_xlim(*limits([[entry] for entry in entries]))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
         axes.grid(visible=True, axis="x")
         for entry, y in zip(entries, centres, strict=True):
-            draw_row(axes, entry, y, looks[entry.series])
+            draw_row(axes, [entry], y, looks[entry.series])
         return dress(figure, words, legend(series))
 
 
-def farthest(entries: Iterable[RoundTrips]) -> float:
-    """How far marks reach, in round trips; at least to one."""
+def limits(charted: Sequence[Sequence[RoundTrips]]) -> tuple[float, float]:
+    """Of the axis of round trips: room for the marks of all rows, and for what stands behind."""
+    left = -0.3
+    right = max((_farthest(row) for row in charted), default=1.0) + 0.35
+    for row in charted:
+        if any(entry.status is not Status.LINE for entry in row):
+            right = max(right, left + (_farthest(row) + 0.35 - left) / (1 - _LABEL))
+    return left, right
+
+
+def _farthest(row: Iterable[RoundTrips]) -> float:
+    """How far the marks of a row reach, in round trips; at least to one."""
     reach = 1.0
-    for entry in entries:
+    for entry in row:
         values = [*(mode.ci95[1] for mode in entry.modes), entry.least_round_trips or 1.0]
         reach = max([reach, *values, *(chain.round_trips for chain in entry.chains)])
     return reach
 
 
-def draw_row(axes: Axes, entry: RoundTrips, y: float, look: SeriesStyle) -> None:
-    """Draw the marks of one entry into a row whose middle is `y`."""
-    left, right = axes.get_xlim()
+def draw_row(axes: Axes, row: Sequence[RoundTrips], y: float, look: SeriesStyle) -> None:
+    """Draw the marks of the entries of a row, one for each cluster, whose middle is `y`."""
+    for entry in row:
+        _draw_marks(axes, entry, y, look)
+    whys = dict.fromkeys(_why_not(each) for each in row if each.status is not Status.LINE)
+    if whys:
+        left, right = axes.get_xlim()
+        at = (_farthest(row) - left) / (right - left), y
+        rows.write(axes, f"{' or '.join(whys)}: see below", at, 6, color=ALARM)
+
+
+def _draw_marks(axes: Axes, entry: RoundTrips, y: float, look: SeriesStyle) -> None:
+    left, _ = axes.get_xlim()
     least = entry.least_round_trips
     if least is not None:
         axes.barh(y, least - left, left=left, height=0.92, color="#ececec", zorder=0.2)
@@ -154,9 +176,6 @@ def draw_row(axes: Axes, entry: RoundTrips, y: float, look: SeriesStyle) -> None
         at = each.round_trips, height
         how: dict[str, Any] = {"c": face, "ec": edge, "lw": 0.9, "clip_on": False}
         axes.scatter(*at, s=area, marker=marker, zorder=4, **how)
-    if entry.status is not Status.LINE:
-        at = (max(least or 0.0, 0.0) - left) / (right - left), y + _SLOPE_AT
-        rows.write(axes, f"{_why_not(entry)}: see below", at, 5, color=ALARM)
 
 
 def _why_not(entry: RoundTrips) -> str:

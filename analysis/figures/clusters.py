@@ -157,6 +157,20 @@ CLUSTERS = Section(
 )
 
 
+def _hundredths(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"  # and no minus before a zero
+
+
+def _trips(key: str) -> Callable[[Mapping[str, Any]], str]:
+    def said(row: Mapping[str, Any]) -> str:
+        if row[key] is None:
+            return EN_DASH
+        bounds = ", ".join(map(_hundredths, row[f"{key}_ci95"] or ()))
+        return f"{_hundredths(row[key])} [{bounds or EN_DASH}]"
+
+    return said
+
+
 CLUSTERS_ROUND_TRIPS = replace(
     CLUSTERS,
     key="clusters_round_trips",
@@ -165,9 +179,12 @@ CLUSTERS_ROUND_TRIPS = replace(
     across=partial(over_clusters, names=("per_request", "round_trips")),
     columns=(
         *_WHOSE,
-        Column("round trips a request [95 %]", estimate("per_request")),
-        Column("of one cluster", _range(3)),
-        Column("main mode [95 %]", estimate("round_trips")),
+        Column("round trips a request [95 %]", _trips("per_request")),
+        Column(
+            "of one cluster",
+            lambda row: f"{_hundredths(row['least'])} – {_hundredths(row['most'])}",
+        ),
+        Column("main mode [95 %]", _trips("round_trips")),
     ),
     definitions={
         **_DEFINITIONS,

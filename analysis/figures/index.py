@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from wanlat.analysis.bundle import Series, read_bundle
+from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
 from wanlat.analysis.figures.result import Row
-from wanlat.analysis.figures.round_trips import NO_SLOPE, RoundTrips, round_trips
-from wanlat.analysis.names import format_ms, row_labels
+from wanlat.analysis.figures.round_trips import (
+    NO_SLOPE,
+    ONE_MESSAGE,
+    RoundTrips,
+    Status,
+    named,
+    or_else,
+    round_trips,
+    slope_cell,
+    stated,
+    usual,
+)
+from wanlat.analysis.names import (
+    EN_DASH,
+    format_ms,
+    format_trips,
+    format_trips_interval,
+    row_labels,
+)
+from wanlat.analysis.stats.intervals import of_mean
 from wanlat.bundle import documents
 
 RTT_MS, _NEAR_MS = 100.0, 5.0
 """The RTT that latencies are given at, and how far from it one that was measured may lie."""
+SEVERAL = 3
+"""From so many clusters on their mean is given, and not each of them."""
+LEADER, FOLLOWER = "leader", "follower"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One operation of one version of a system on one topology: an entry for each cluster."""
+    """One operation of one version of a system on one topology: an entry for each cluster.
+
+    `target`: whether the target node leads, "" where the system has no leader. A row is that of a
+    table of round trips, with `promised_round_trips`: those of the system's own protocol, or None.
+    """
 
     series: Series
     topology: str
     endpoint: str
+    target: str
     placement: str
     rows: tuple[Row, ...]
     entries: tuple[RoundTrips, ...]
@@ -40,35 +67,65 @@ class Line:
         return "; ".join(dict.fromkeys(cell(row) or "" for row in self.rows))
 
     @property
+    def slope(self) -> str:
+        """The slope of each cluster; of several that agree, their mean and Student's interval."""
+        slopes = np.array([row["round_trips"] for row in self.rows], dtype=np.float64)
+        on_lines = all(row["status"] is Status.LINE for row in self.rows)
+        if len(self.rows) < SEVERAL or not on_lines or np.ptp(slopes) >= ONE_MESSAGE:
+            return self.each(slope_cell)
+        others = named([each for row in self.rows for each in usual(row, "modes")[1:]])
+        also = f" or {or_else(others, 2)}" if others else ""
+        mean, interval = float(slopes.mean()), of_mean(slopes)
+        return f"{format_trips(mean)} {format_trips_interval(interval)}{also}"
+
+    @property
     def latency(self) -> str:
-        """The median latency at `RTT_MS`, ms, of each cluster."""
+        """The median latency at `RTT_MS`, ms, of each cluster; of several the range."""
         points = [each.points for each in self.entries]
-        ms = [each.latency_ms[abs(each.rtt_ms - RTT_MS) <= _NEAR_MS] for each in points]
-        return "; ".join(format_ms(float(np.median(each)) if each.size else None) for each in ms)
+        found = [each.latency_ms[abs(each.rtt_ms - RTT_MS) <= _NEAR_MS] for each in points]
+        ms = [float(np.median(each)) for each in found if each.size]
+        if len(ms) >= SEVERAL:
+            ms = [min(ms), max(ms)]
+            return f" {EN_DASH} ".join(dict.fromkeys(map(format_ms, ms)))
+        return "; ".join(map(format_ms, ms)) or EN_DASH
 
 
 def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
     """The bundles that have round trips, and what they say."""
-    used, cells = list[Path](), dict[tuple[Series, str, str, str], list[tuple[Row, RoundTrips]]]()
+    used = list[Path]()
+    cells = dict[tuple[Series, str, str, str, str], list[tuple[Row, RoundTrips]]]()
     for directory in directories:
         bundle = read_bundle(directory) if (directory / documents.RttSteps.FILE).exists() else None
         figures = round_trips(bundle) if bundle and bundle.status == "complete" else None
-        if figures is None:
+        if bundle is None or figures is None:
             continue
         used.append(directory)
+        promised = stated(bundle, "promised_round_trips")
         for row, entry in zip(figures.rows, figures.arrays, strict=True):
-            key = entry.series, entry.topology, entry.endpoint, entry.placement
-            cells.setdefault(key, []).append((row, entry))
-    order = endpoint_order(endpoint for _, _, endpoint, _ in cells)
+            known = promised.get(entry.group, {}).get("round_trips")
+            target = _target(bundle, entry.series.system)
+            key = entry.series, entry.topology, entry.endpoint, target, entry.placement
+            cells.setdefault(key, []).append(({**row, "promised_round_trips": known}, entry))
+    order = endpoint_order(key[2] for key in cells)
 
-    def place(key: tuple[Series, str, str, str]) -> tuple[object, ...]:
-        series, topology, endpoint, placement = key
-        return order.index(endpoint), topology, series, PLACEMENTS.index(placement)
+    def place(key: tuple[Series, str, str, str, str]) -> tuple[object, ...]:
+        series, topology, endpoint, target, placement = key
+        followers_last = target == FOLLOWER, PLACEMENTS.index(placement)
+        return order.index(endpoint), topology, series, *followers_last
 
     return used, [
         Line(*key, *(tuple(each) for each in zip(*cells[key], strict=True)))
         for key in sorted(cells, key=place)
     ]
+
+
+def _target(bundle: Bundle, system: str) -> str:
+    """Whether the node that requests went to leads, where the manifest says who does."""
+    systems: Mapping[str, Any] = {each["name"]: each for each in bundle.manifest["systems"]}
+    leaders = (systems[system].get("roles") or {}).get(LEADER)
+    if not leaders:
+        return ""
+    return LEADER if bundle.manifest["target"]["node"] in leaders else FOLLOWER
 
 
 def no_slope(lines: Sequence[Line]) -> str | None:

@@ -81,12 +81,13 @@ def _systems(bundle: Bundle) -> Iterator[Row]:
         # Of a load that was killed only the probe's own requests are known.
         is_cut = bundle.is_load and not (bundle.directory / "load.parquet").is_file()
         is_counted = len(served) and not bundle.is_drill and not is_cut
+        subjects = rows[rows["kind"] != LINK].groupby(_SUBJECT, sort=False)
+        nodes = [_node(of, used) for _, of in subjects]
+        spaces = [node["space_bytes"] for node in nodes if node["space_bytes"] is not None]
         yield {
             **series._asdict(),
-            "nodes": [
-                _node(of, used)
-                for _, of in rows[rows["kind"] != LINK].groupby(_SUBJECT, sort=False)
-            ],
+            "nodes": nodes,
+            "space_bytes": sum(spaces) if spaces else None,
             "node_rss_bytes": {
                 window: _number(used[window].loc[NODE, "rss_bytes_median"].mean())
                 for window in used
@@ -336,6 +337,7 @@ RESOURCES = Section(
         "cpu_share": "of one core",
         "per_request": "growth of counters while loaded, less as long an idle time's, over all "
         "requests, whatever their endpoint",
+        "space_bytes": "what the directories of nodes take at the end; of a system, of all of them",
         "wan_bytes": "on all WAN links, both directions, with headers, as the kernel counts them",
     },
     notes=(

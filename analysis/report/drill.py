@@ -102,8 +102,8 @@ def finding(drill: Drill) -> str:
 def claims_sentence(claims: Iterable[Row]) -> str | None:
     """How many claims held, did not, or could not be decided; None without one."""
     counts = Counter(str(claim["verdict"]) for claim in claims)
-    words = zip(Verdict, ("held", "did not hold", "not decided"), strict=True)
-    said = ", ".join(f"{counts[one]} {word}" for one, word in words if counts[one])
+    words = {Verdict.HOLDS: "held", Verdict.DOES_NOT_HOLD: "did not hold"}
+    said = ", ".join(f"{counts[one]} {words.get(one, one)}" for one in Verdict if counts[one])
     return f"Claims: {said}" if said else None
 
 

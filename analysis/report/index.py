@@ -1,8 +1,8 @@
 """The index of many bundles: what each request of each system takes, what each drill found.
 
 A table and a chart of round trips, and a table of drills. A row has the figures of every cluster
-that it was measured on, one after the other, and says how many these are: nothing is averaged
-over clusters, and nothing ranked.
+that it was measured on, of three and more their mean, and says how many these are. Nothing is
+ranked.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from pathlib import Path
 
 from wanlat.analysis.bundle import read_manifest
 from wanlat.analysis.endpoints import with_placement
-from wanlat.analysis.figures.drill.matrix import DrillMatrix, read_matrix, worst
+from wanlat.analysis.figures.drill.matrix import DrillMatrix, Run, read_matrix, worst
 from wanlat.analysis.figures.index import RTT_MS, Line, no_slope, read_lines
-from wanlat.analysis.figures.round_trips import (
-    path_cell,
-    slope_cell,
-)
+from wanlat.analysis.figures.round_trips import path_cell
 from wanlat.analysis.grid import Grid, markdown
 from wanlat.analysis.names import count, series_labels, shortened
 from wanlat.analysis.report import replace_text
@@ -37,7 +34,7 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     from wanlat.analysis.charts.index import draw
     from wanlat.analysis.charts.style import save
 
-    found = _bundles(places)
+    found = bundles_below(places)
     studies = [each for each in found if read_manifest(each)["kind"] == "study"]
     used, lines = read_lines(studies)
     drills = [each for each in found if read_manifest(each)["kind"] == "drill"]
@@ -59,7 +56,7 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
             *([f"![Round trips of every operation]({CHART}.png)\n"] if lines else []),
             *map(markdown, grids),
             "Bundles:\n",
-            *(f"- [{path}]({path})" for path in (os.path.relpath(each, out) for each in used)),
+            *(f"- [{path}]({path})" for path in dict.fromkeys(_whole(each, out) for each in used)),
             *([f"- {count(len(drills), 'bundle')} of drills"] if drills else []),
         ]
     )
@@ -67,8 +64,13 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     return (out / PAGE, *pictures)
 
 
-def _bundles(places: Sequence[Path]) -> list[Path]:
-    """All bundles below, those in others included."""
+def _whole(bundle: Path, out: Path) -> str:
+    """The way to a bundle; of a point to that which it is a point of."""
+    return os.path.relpath(bundle.parents[1] if bundle.parent.name == "points" else bundle, out)
+
+
+def bundles_below(places: Sequence[Path]) -> list[Path]:
+    """All bundles below `places`, those in others included."""
     manifests = {path for place in places for path in place.glob("**/manifest.json")}
     return sorted(path.parent for path in manifests)
 
@@ -77,14 +79,16 @@ def _operations(lines: Sequence[Line]) -> Grid:
     series = list(dict.fromkeys(line.series for line in lines))
     labels, full = series_labels(series), shortened(series)
     headers = (
-        *("operation", "topology", "system", "round trips [95 %]", "critical path"),
-        *("lower bound", f"median at {RTT_MS:g} ms RTT, ms", "measured on"),
+        *("operation", "topology", "system", "target node", "round trips [95 %]"),
+        *("critical path", "by its protocol", "lower bound"),
+        *(f"median at {RTT_MS:g} ms RTT, ms", "measured on"),
     )
     rows = [
         (
             with_placement(line.endpoint, line.placement),
-            *(line.topology, labels[line.series]),
-            *(line.each(slope_cell), line.each(path_cell)),
+            *(line.topology, labels[line.series], line.target),
+            *(line.slope, line.each(path_cell)),
+            line.each(lambda row: _known(row["promised_round_trips"])),
             line.each(lambda row: _known(row["least_round_trips"])),
             *(line.latency, line.clusters),
         )
@@ -93,12 +97,14 @@ def _operations(lines: Sequence[Line]) -> Grid:
     notes = [
         "Round trips are the slope of latency against RTT, with what else a fifth of the requests "
         "or more take; the critical path is counted in the packet record. The lower bound is what "
-        "no store that makes the same promise can do without, with its replicas where they are. "
-        "Several clusters are divided by semicolons.",
+        "no store that makes the same promise can do without, with its replicas where they are; "
+        "by its protocol: what the system's own documents say, where its definition has it. Two "
+        "clusters are divided by a semicolon; of more the mean and Student's interval are given.",
+        "Target node: whether it is the one that leads, of systems that have one.",
         *([said] if (said := no_slope(lines)) else []),
         *([f"In full: {'; '.join(full)}."] if full else []),
     ]
-    words = frozenset(headers) - {"lower bound", headers[6]}
+    words = frozenset(headers) - {"by its protocol", "lower bound", headers[-2]}
     return Grid("Every system, every operation", headers, tuple(rows), words, tuple(notes))
 
 
@@ -114,12 +120,20 @@ def _drills(matrix: DrillMatrix) -> Grid:
         for one in labels:
             runs = matrix.cells.get((key, one), ())
             verdict = runs and worst(runs).figures["durability"]["verdict"]
-            said = f"{verdict}: {durability_text(runs)}; {recovery_text(runs[0])}" if runs else ""
-            cells.append(said or NOT_RUN)
+            said = f"{verdict}: {durability_text(runs)}; {_recoveries(runs)}" if runs else NOT_RUN
+            cells.append(said)
         rows.append((f"{key.name}{scaled(key.scale)}", key.topology, *cells))
     headers = ("drill", "topology", *labels.values())
     note = (
-        "Durability, and when all was normal again after the first fault. One run of one cluster "
-        "where no number of runs is given."
+        "Durability in the worst of the runs, and when all was normal again after the first fault, "
+        "in each. One run of one cluster where no number of runs is given."
     )
     return Grid("Every system, every drill", headers, tuple(rows), frozenset(headers), (note,))
+
+
+def _recoveries(runs: Sequence[Run]) -> str:
+    """When all was normal again in each run: "back in 30.2 s, 58.6 s or not back"."""
+    back = "back in "
+    said = dict.fromkeys(map(recovery_text, runs))
+    in_order = sorted(said, key=lambda text: not text.startswith(back))
+    return " or ".join(in_order).replace(f" or {back}", ", ")

@@ -178,6 +178,9 @@ def test_calibration_says_what_rtt_there_was_and_whose_lab_was_right(
         ("v0.0.0-20260212201848-7aac2a2c5b7c", "2026-02-12"),
         ("v1.2.3-rc.1.0.20260212201848-7aac2a2c5b7c", "2026-02-12"),
         ("v3.0.0-beta.12345.dirty+build.99", "3.0.0-be…uild.99"),
+        ("5:7.0.15-1~deb12u10", "7.0.15"),  # Debian's: an epoch and a revision
+        ("3.4.23-4+b4", "3.4.23"),
+        ("2.1.0-alpha.12", "2.1.0-alpha.12"),
         ("unknown", "unknown"),
     ],
 )

@@ -11,12 +11,12 @@ from load_bundles import Store, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
 
-from wanlat.analysis.claims import Bound, Verdict, deciding, evaluated
+from wanlat.analysis.claims import Bound, Verdict, deciding, evaluated, table_of
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.summary import blocks_of
 from wanlat.analysis.sweep import read_sweep
-from wanlat.experiments.config.claims import claims_on
+from wanlat.experiments.config.claims import PublishedClaim, claims_on
 
 HOLDS, DOES_NOT, NOT_DECIDED = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_DECIDED
 MIB = 2**20
@@ -107,6 +107,94 @@ def test_of_many_on_the_brink_none_is_decided_alone() -> None:
         assert evaluated([claim], {"sizes": {"entries": rows}})[0]["verdict"] is verdict
 
 
+def of_clusters(*ratios: float, **changed: Any) -> Any:
+    """The claim that a is faster than b, of pairs of clusters whose ratios are these."""
+    rows = [
+        each | {"bundle": f"run {n}"}
+        for n, ratio in enumerate(ratios)
+        for each in (row("a", MIB, 1.0), row("b", MIB, ratio))
+    ]
+    claim = OVER_A | {"where": {"system": "b"}, "same": ["bundle"], "clusters": ["bundle"]}
+    (found,) = evaluated([claim | changed], {"sizes": {"entries": rows}})
+    return found
+
+
+def test_the_interval_of_several_clusters_is_over_clusters() -> None:
+    """However well each one is known: what two of them differ by is what counts."""
+    (alone,) = of_clusters(1.5)["comparisons"]
+    assert (alone["verdict"], alone["clusters"]) == (HOLDS, 1)
+    assert alone["ci95"] == pytest.approx((1.3, 1.73), abs=0.02)
+    (apart,) = of_clusters(1.2, 1.9)["comparisons"]
+    assert (apart["verdict"], apart["clusters"], apart["n"]) == (NOT_DECIDED, 2, [200, 200])
+    assert apart["value"] == pytest.approx((1.2 * 1.9) ** 0.5)
+    five = of_clusters(1.4, 1.5, 1.6, 1.5, 1.45)
+    assert (five["verdict"], five["comparisons"][0]["clusters"]) == (HOLDS, 5)
+    assert of_clusters(0.7, 0.72, 0.68, 0.7)["verdict"] is DOES_NOT
+
+
+@pytest.mark.parametrize(
+    ("holds_for", "means", "verdict"),
+    [
+        ("all", [2, 2, 0.5], DOES_NOT),
+        ("most", [2, 2, 0.5], HOLDS),
+        ("most", [2, 0.5, 0.5], DOES_NOT),
+        ("most", [2, 1, 0.5], NOT_DECIDED),
+        ("some", [2, 0.5, 0.5], HOLDS),
+        ("some", [0.5, 0.5, 0.5], DOES_NOT),
+        ("some", [1, 0.5, 0.5], NOT_DECIDED),
+    ],
+)
+def test_a_claim_may_be_meant_of_most_or_of_some(
+    holds_for: str, means: list[float], verdict: Verdict
+) -> None:
+    claim = {"id": "often", "claim": "", "rows": "sizes.entries", "figure": "mean_ms"}
+    claim |= {"at_least": 1, "same": ["object_bytes"], "holds_for": holds_for}
+    rows = [row("a", n, mean) for n, mean in enumerate(means)]
+    assert evaluated([claim], {"sizes": {"entries": rows}})[0]["verdict"] is verdict
+
+
+def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_sent() -> None:
+    claim = {"id": "it", "claim": "", "rows": "drill", "figure": "lost", "exact": True}
+    counts: dict[str, Any] = {"attempted": 160, "not_sent": 151, "ok": 9}
+    summary = {"drill": {"lost": 2, "kept": {"bytes": 6, "of": 3}, "reads": counts}}
+    for bound, verdict in (({"at_most": 0.5}, DOES_NOT), ({"at_least": 1}, HOLDS)):
+        (counted,) = evaluated([claim | bound], summary)
+        assert counted["verdict"] is verdict
+    computed = {"figure": "kept.bytes", "times": "lost", "per": "kept.of", "within": [3.9, 4.1]}
+    assert evaluated([claim | computed], summary)[0]["verdict"] is HOLDS
+    of_reads = {"id": "it", "claim": "", "rows": "drill", "figure": "reads", "at_least": 0.5}
+    (few,) = evaluated([of_reads], summary)
+    assert (few["verdict"], few["comparisons"][0]["n"]) == (NOT_DECIDED, [9])
+    counts["not_sent"] = 150
+    (ten,) = evaluated([of_reads], summary)
+    assert (ten["verdict"], ten["comparisons"][0]["value"]) == (HOLDS, 0.9)
+
+
+def test_what_cannot_be_tested_says_why() -> None:
+    claim = {"id": "best", "claim": "it is the best", "cannot_be_tested": "best at what?"}
+    (found,) = evaluated([claim], {})
+    assert (found["verdict"], found["why"]) == (Verdict.CANNOT_BE_TESTED, "best at what?")
+    assert table_of([found], "").rows[0][2:] == (
+        *("cannot be tested here", "–", "–", "best at what?", "–"),
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cannot_be_tested": "why", "at_least": 1},
+        {"cannot_be_tested": None, "rows": "drill", "figure": "lost"},
+        {"cannot_be_tested": None, "rows": "drill", "figure": "x", "at_least": 1, "at_most": 2},
+        {"cannot_be_tested": None, "at_least": 1},
+    ],
+)
+def test_a_claim_has_one_bound_or_a_reason_for_none(wrong: dict[str, Any]) -> None:
+    right = {"id": "best", "claim": "it is the best", "cannot_be_tested": "best at what?"}
+    PublishedClaim.model_validate(right)
+    with pytest.raises(ValueError, match=r"no bound|one bound"):
+        PublishedClaim.model_validate(right | wrong)
+
+
 def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
     """Their claims on the estimates that they stored themselves (docs/results/object-sizes)."""
     rows = []
@@ -167,4 +255,5 @@ def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) ->
     ]
     assert (absent["verdict"], absent["comparisons"]) == ("not decided", [])
     (verdicts,) = block.grids()
-    assert [row[2] for row in verdicts.rows] == ["holds", "not measured"]
+    assert [row[2] for row in verdicts.rows] == ["holds"]
+    assert "Claims on what this run did not measure: 1." in verdicts.notes

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from drill_bundles import write_drill
+from envelope_bundles import write_envelope
 from load_bundles import write_load
 from resources_bundles import WAN_BYTES, write_reclaim, write_resources
 from rich.console import Console
@@ -59,6 +60,7 @@ EXAMPLES: dict[str, Callable[[Path], None]] = {
     "loads": loads,
     "resources": resources,
     "reclaim": reclaim,
+    "envelope": write_envelope,
     "drill": lambda path: write_drill(path / "made", phases_s=(4.0, 6.0, 5.0)),
 }
 """One maker of a bundle for each kind of report; whoever adds a kind adds it here."""

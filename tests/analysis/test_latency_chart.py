@@ -167,7 +167,7 @@ def test_systems_can_be_told_apart_in_greyscale_and_by_the_colour_blind() -> Non
         for deficiency in ("protanopia", "deuteranopia", "tritanopia"):
             assert contrast(*(seen_with(deficiency, look.fill) for look in (one, other))) > 15
     # More than there are looks in store, so that every spare one is among them.
-    many = styles([*known, *(Series(name, "1") for name in "abcd")])
+    many = styles([*known, *(Series(name, "1") for name in "abcdefghi")])
     rings = {look.at("remote").hatch for look in many.values()}
     assert len(rings) == 1 and rings.isdisjoint(look.hatch for look in many.values())
     for look in looks.values():

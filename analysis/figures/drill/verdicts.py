@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wanlat.analysis.claims import SIGNIFICANCE, Bound, Verdict
+from wanlat.analysis.claims import LEAST_SENT, SIGNIFICANCE, Bound, Verdict
 from wanlat.analysis.figures.drill.requests import quantity
 from wanlat.analysis.names import count
 from wanlat.analysis.stats.intervals import holm, wilson
@@ -250,8 +250,6 @@ def _doubts(
         yield "no write was acknowledged, so nothing could be lost"
 
 
-LEAST_N = 10
-"""Requests that were sent; of fewer nothing is decided."""
 BOUNDS = {"at_least": "≥", "at_most": "≤"}
 
 
@@ -348,7 +346,7 @@ def _on_availability(
     if not phase["complete"] and (until_s is None or measured_s < until_s):
         said = f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
         return Verdict.NOT_DECIDED, None, said
-    if sent < LEAST_N:
+    if sent < LEAST_SENT:
         return Verdict.NOT_DECIDED, None, f"{evidence}: too few to decide"
     bound = Bound.of({key: quantity(spec[key]) for key in BOUNDS if key in spec})
     return *bound.judge(ok / sent, ci95), evidence

@@ -1,0 +1,125 @@
+"""The map of an operating envelope: how far apart nodes may be, and which regions are.
+
+A panel is a system. Across lies what the links have besides the RTT (loss, jitter), upwards the
+RTT: bars are limits with their intervals, marks the networks that were tested, lines pairs of
+regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples
+from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT, applied, styles
+from wanlat.analysis.figures.envelope import RTT, Tested, at, by_system, limit_of, placed
+from wanlat.analysis.figures.result import Row, series_of
+from wanlat.analysis.names import EN_DASH, display_system, row_labels
+
+if TYPE_CHECKING:
+    from wanlat.analysis.report.section import Answer
+
+_APART = 1.12
+"""At least, of the RTTs of pairs of regions that are named."""
+_WIDTH = 0.72
+
+
+def draw(answer: Answer) -> Figure:
+    """The map of every system."""
+    figures = answer.figures
+    of = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
+    systems = [[row for row in rows if row["axis"] == RTT] for rows in by_system(figures.rows)]
+    looks, labels = styles(figures.series), row_labels(figures.series)
+    found = [f"{_whose(rows[0])} holds up to {limit_of(rows[0])} RTT" for rows in systems if rows]
+    clusters = max(row["clusters"] for row in figures.rows)
+    interval = (
+        "95 % over clusters" if clusters > 1 else "from where the promise held to where it did not"
+    )
+    words = Words(
+        "; ".join(found),
+        f"{answer.of} · {clusters} {'cluster' if clusters == 1 else 'clusters'} of each system",
+        "",
+        (
+            f"Bars: the RTT up to which the promise holds; whiskers: {interval}. Marks: networks "
+            "that were tested, filled where it held. Lines: RTTs between regions, from the "
+            "topology that the study names.",
+            *answer.say(answer.section.notes[:1]),
+        ),
+    )
+    with applied():
+        figure, panels = multiples(
+            words, len(systems), columns=2, panel_in=4.2, y_label="RTT, ms", share_y=True
+        )
+        for axes, rows in zip(panels, systems, strict=True):
+            if rows:
+                look = looks[series_of(rows[0])]
+                head(axes, labels[series_of(rows[0])], rows[0]["varied"])
+                _panel(axes, rows, of[id(rows[0])], (look.dark, look.colour))
+        keys = [
+            (Patch(facecolor=FAINT, edgecolor=QUIET), "the promise holds"),
+            (Line2D([], [], ls="", marker="o", mfc=INK, mec=INK, ms=4), "tested: it held"),
+            (Line2D([], [], ls="", marker="o", mfc="none", mec=ALARM, ms=4), "it did not"),
+            (Line2D([], [], color=QUIET, lw=0.8), "a pair of regions"),
+        ]
+        return dress(figure, words, keys=keys)
+
+
+def _whose(row: Row) -> str:
+    return ", ".join(filter(None, (display_system(row["system"]), row["varied"])))
+
+
+def _panel(axes: Axes, rows: Sequence[Row], tested: Tested, colours: tuple[str, str]) -> None:
+    places = {row["at"]: place for place, row in enumerate(rows)}
+    rtts = [test.network.rtt_ms for test in tested.tests]
+    axes.set_yscale("log")
+    floor, ceiling = min(rtts) / 1.15, max(rtts) * 1.3
+    axes.set_ylim(floor, ceiling)
+    for row in rows:
+        place, top = places[row["at"]], row["limit"] or row["inside"]
+        if top is None:
+            continue
+        top = min(top, max(rtts))
+        axes.bar(place, top - floor, _WIDTH, floor, color=colours[1], alpha=0.35, lw=0, zorder=1)
+        if row["limit_ci95"]:
+            low, high = row["limit_ci95"]
+            axes.vlines(place, low, high, color=colours[0], lw=2.4, zorder=4)
+            axes.hlines([low, high], place - 0.09, place + 0.09, color=colours[0], lw=1.2, zorder=4)
+        axes.text(place, top * 1.1, limit_of(row), ha="center", fontsize=TINY_PT, zorder=5)
+    for test in tested.tests:
+        name = at(test.network, RTT)
+        if name in places:
+            held = test.verdict == "holds"
+            x = places[name] + (0.22 if test.after is None else 0.3)
+            edge = INK if held else ALARM
+            axes.plot(
+                x, test.network.rtt_ms, "o", ms=3, mew=0.8, mec=edge, mfc=edge if held else "none"
+            )
+    _regions(axes, rows[0], tested, len(rows))
+    axes.grid(visible=False, axis="x")
+    axes.set_xticks([*places.values()], [*places])
+    axes.set_xlim(-0.6, len(rows) - 0.4)
+    log_ticks(axes.yaxis, ceiling / floor)
+
+
+def _regions(axes: Axes, row: Row, tested: Tested, columns: int) -> None:
+    """Draw pairs of regions across; some are named, none of them on another."""
+    outside, before = placed(row, tested.regions)[1], 0.0
+    low, high = axes.get_ylim()
+    shown = (each for each in tested.regions if low < each.rtt_ms < high)
+    for pair in sorted(shown, key=lambda each: each.rtt_ms):
+        colour = ALARM if pair in outside else QUIET
+        axes.axhline(pair.rtt_ms, color=colour, lw=0.4, alpha=0.5, zorder=0)
+        if pair.rtt_ms >= before * _APART:
+            before = pair.rtt_ms
+            axes.text(
+                *(columns - 0.38, pair.rtt_ms, f"{pair.sites[0]}{EN_DASH}{pair.sites[1]}"),
+                fontsize=TINY_PT - 1.5,
+                color=colour,
+                va="center",
+                clip_on=False,
+            )

@@ -1,0 +1,341 @@
+"""The operating envelope: how far apart a cluster's nodes may be while it keeps a promise.
+
+Of one cluster a limit has two ends that were tested: it held at the one and not at the other. Of
+several clusters it is the geometric mean of their middles, with Student's interval (of logarithms),
+widened by what the ends of each lie apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
+from wanlat.analysis.names import EN_DASH, count, digits, display_system, listing
+from wanlat.analysis.report.section import Column, Note, Section, Table
+from wanlat.analysis.stats.intervals import of_mean
+from wanlat.analysis.sweep import REPLICATE, Sweep
+from wanlat.bundle.documents import (
+    Envelope,
+    EnvelopeLimit,
+    Envelopes,
+    Network,
+    Regions,
+    TestedNetwork,
+)
+from wanlat.bundle.read import read_document
+
+RTT = "rtt"
+_CALLED = {RTT: "RTT", "jitter": "jitter", "loss": "loss"}
+UNITS = {RTT: "ms", "jitter": "ms", "loss": "%"}
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What a chart draws beside limits: networks that were tested, and pairs of regions."""
+
+    tests: Sequence[TestedNetwork]
+    regions: Sequence[Regions]
+
+
+def envelope(bundle: Bundle) -> Figures | None:
+    """The limits of every system of `bundle`; None where nothing was searched.
+
+    `limit` with `limit_ci95`, `inside`, `outside` and `back` are in the unit of the axis: ms, or
+    percent. `back`: the greatest value that held coming from beyond. Arrays: `Tested`.
+    """
+    found = read_document(bundle.directory, Envelopes)
+    study = bundle.manifest.get("study") or {}
+    return figures_of(_rows(bundle, found, study)) if found else None
+
+
+def _rows(
+    bundle: Bundle, found: Envelopes, study: Mapping[str, Any]
+) -> Iterator[tuple[Row, Tested]]:
+    by_name = {each.system: each for each in found.systems}
+    for series in bundle.systems:
+        mine = by_name.get(series.system)
+        for limit in mine.limits if mine else ():
+            options = (study.get("options") or {}).get(series.system)
+            tested = Tested(mine.tests if mine else (), mine.regions if mine else ())
+            yield _with_regions(
+                {
+                    **series._asdict(),
+                    **_of_limit(limit),
+                    "clusters": 1,
+                    "trials": sum(len(each.trials) for each in mine.tests) if mine else 0,
+                    "lost": sum(each.lost for each in mine.tests) if mine else 0,
+                    "restarted": sum(each.restarted for each in mine.tests) if mine else 0,
+                    "varied": "",
+                    "by_default": not options,
+                    "promise": _promise(study, mine),
+                },
+                tested,
+            )
+
+
+def _of_limit(limit: EnvelopeLimit) -> dict[str, Any]:
+    scale = 100 if limit.axis == "loss" else 1
+
+    def in_unit(value: float | None) -> float | None:
+        return None if value is None else short(scale * value, 6)
+
+    inside, outside = in_unit(limit.inside), in_unit(limit.outside)
+    is_found = inside is not None and outside is not None
+    return {
+        "axis": limit.axis,
+        "at": at(limit.at, limit.axis),
+        "limit": short((inside * outside) ** 0.5, 6) if inside and outside else None,
+        "limit_ci95": [inside, outside] if is_found else None,
+        "inside": inside,
+        "outside": outside,
+        "back": in_unit(limit.back),
+        "approached": limit.is_approached,
+        "hysteresis": limit.has_hysteresis,
+        "changed": [in_unit(each) for each in limit.changed],
+    }
+
+
+def at(network: Network, axis: str) -> str:
+    """Say what the rest of a network is, of which an axis is searched."""
+    parts = [] if axis == RTT else [f"RTT {network.rtt_ms:g} ms"]
+    parts += [f"± {network.jitter_ms:g} ms"] if network.jitter_ms and axis != "jitter" else []
+    parts += [f"{100 * network.loss:g} % lost"] if network.loss and axis != "loss" else []
+    return ", ".join(parts) or "no loss"
+
+
+def _promise(study: Mapping[str, Any], mine: Envelope | None) -> str:
+    spec = study.get("envelope") or {}
+    told: Mapping[str, Any] = spec.get("promise") or {}
+    share, deadline = told.get("share"), told.get("deadline")
+    said = f"{share} of {told.get('rate', 0):g} requests a second are answered within {deadline}"
+    parts = [said, "no acknowledged write is lost"]
+    if mine and mine.leads and told.get("leader_stays"):
+        parts.append("no other node comes to lead")
+    if told.get("cut") not in (None, "0ms", "0s", "0ns"):
+        parts.append(f"that again {told.get('recovery')} after a link was cut for {told['cut']}")
+    return ", ".join(parts)
+
+
+def over(sweep: Sweep, figures: Figures) -> Figures | None:
+    """The limits over the clusters of a matrix, of each combination of what it varies besides."""
+    others = tuple(name for name in figures.parameters if name != REPLICATE)
+    left_out, groups = sweep.untrusted, dict[tuple[str, ...], list[tuple[Row, Tested]]]()
+    for row, tested in zip(figures.rows, figures.arrays, strict=True):
+        if row["point"] not in left_out:
+            varied = ", ".join(f"{name} {row[name]}" for name in others if row[name] is not None)
+            key = *(str(row[each]) for each in ("system", "version", "axis", "at")), varied
+            groups.setdefault(key, []).append(({**row, "varied": varied}, tested))
+    found = figures_of(_pooled(pairs) for pairs in groups.values())
+    return None if found is None else replace(found, parameters=others)
+
+
+def _pooled(pairs: Sequence[tuple[Row, Tested]]) -> tuple[Row, Tested]:
+    rows = [row for row, _ in pairs]
+    first, known = rows[0], [row for row in rows if row["limit"] is not None]
+    row: dict[str, Any] = {key: value for key, value in first.items() if key != "point"}
+    if len(rows) == 1:
+        return pairs[0]
+    for key in ("inside", "outside", "back"):
+        ends = [each[key] for each in known if each[key] is not None]
+        row[key] = None if not ends else max(ends) if key == "outside" else min(ends)
+    row |= {
+        **{key: sum(each[key] for each in rows) for key in ("clusters", "trials", "lost")},
+        "restarted": sum(each["restarted"] for each in rows),
+        "hysteresis": any(each["hysteresis"] for each in rows),
+        "changed": [value for each in rows for value in each["changed"]],
+        "limit": None,
+        "limit_ci95": None,
+    }
+    if 2 * len(known) > len(rows):
+        logs = np.log([each["limit"] for each in known])
+        low, high = of_mean(logs) if len(logs) > 1 else (logs[0], logs[0])
+        apart = max(np.log(each["outside"] / each["inside"]) for each in known) / 2
+        row["limit"] = short(float(np.exp(logs.mean())), 6)
+        row["limit_ci95"] = [short(float(np.exp(e)), 6) for e in (low - apart, high + apart)]
+    elif all(each["outside"] is None for each in rows):
+        row["inside"] = min(each["inside"] for each in rows)
+    tests = [test for _, tested in pairs for test in tested.tests]
+    return _with_regions(row, Tested(tests, pairs[0][1].regions))
+
+
+def limit_of(row: Row) -> str:
+    """A limit with its interval and unit; or that it lies beyond the axis, or below."""
+    unit = UNITS[row["axis"]]
+    if row["limit"] is None:
+        if row["outside"] is None and row["inside"] is not None:
+            return f"beyond {digits(row['inside'], 3)} {unit}"
+        return "nowhere" if row["clusters"] == 1 else "not of most clusters"
+    low, high = (digits(bound, 3) for bound in row["limit_ci95"])
+    return f"{digits(row['limit'], 3)} {unit} [{low}, {high}]"
+
+
+def sentence(rows: Sequence[Row]) -> str:
+    """How far a system holds, in a sentence; `rows` are its limits."""
+    first, parts = rows[0], []
+    for row in rows:
+        if row["axis"] == RTT:
+            nothing = "" if row["at"] == "no loss" else f" at {row['at']}"
+            parts.append(f"{limit_of(row)} RTT{nothing}")
+        else:
+            parts.append(f"{limit_of(row)} of {row['axis']} ({row['at']})")
+    how = "its defaults" if first["by_default"] else "its options"
+    how = first["varied"] or how
+    return f"With {how}, {display_system(first['system'])} holds up to {', '.join(parts)}."
+
+
+def placed(row: Row, regions: Sequence[Regions]) -> tuple[list[Regions], list[Regions]]:
+    """Pairs of regions inside a limit of the RTT, the farthest first; and outside, the nearest."""
+    low, high = row["limit_ci95"] or (row["inside"] or 0.0, row["outside"] or np.inf)
+    near = sorted(regions, key=lambda pair: pair.rtt_ms)
+    return [p for p in near[::-1] if p.rtt_ms <= low], [p for p in near if p.rtt_ms >= high]
+
+
+def _with_regions(row: Row, tested: Tested) -> tuple[Row, Tested]:
+    """Say of a limit of the RTT which pairs of regions are inside, and which are not."""
+    if row["axis"] != RTT or not tested.regions:
+        return {**row, "regions": None}, tested
+    inside, outside = placed(row, tested.regions)
+    said = f"{len(inside)} of {count(len(tested.regions), 'pair')} of regions are inside"
+    said += _named(inside)
+    if outside:
+        said += f", and {len(outside)} are not{_named(outside)}"
+    return {**row, "regions": said}, tested
+
+
+def _named(pairs: Sequence[Regions]) -> str:
+    said = [f"{a}{EN_DASH}{b} {pair.rtt_ms:g} ms" for pair in pairs for a, b in [pair.sites]]
+    return f" ({listing(said, _NAMED)})" if said else ""
+
+
+def by_system(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of each version of a system, at each combination of what a matrix varies."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault((series_of(row), row["varied"]), []).append(row)
+    return [*found.values()]
+
+
+def _tested(figures: Figures) -> Figures | None:
+    """The networks that were tested, of a run of one cluster of each system."""
+    if figures.parameters or any(row["clusters"] > 1 for row in figures.rows):
+        return None
+    return figures_of(
+        (
+            {
+                **series._asdict(),
+                **test.model_dump(exclude={"trials"}),
+                "held": sum(trial.held for trial in test.trials),
+                "n": len(test.trials),
+                "broken": next((each.broken for each in test.trials if each.broken), None),
+            },
+            None,
+        )
+        for series, tested in dict(
+            zip(map(series_of, figures.rows), figures.arrays, strict=True)
+        ).items()
+        for test in tested.tests
+    )
+
+
+def _is_first(row: Row) -> bool:
+    """Whether it is the row of a cluster that says what is of all its limits."""
+    return (row["axis"], row["at"]) == (RTT, "no loss")
+
+
+def _network(row: Row) -> str:
+    network = Network.model_validate(row["network"])
+    rest = at(network, RTT)
+    return f"{network.rtt_ms:.4g} ms" + ("" if rest == "no loss" else f", {rest}")
+
+
+ENVELOPE = Section(
+    key="envelope",
+    title="Operating envelope",
+    figures=envelope,
+    across=over,
+    rows="limits",
+    columns=(
+        Column("of", lambda row: _CALLED[row["axis"]], words=True),
+        Column("with", "{at}", words=True),
+        Column("clusters", "{clusters}", optional=True),
+        Column("holds up to [95 %]", limit_of),
+        Column("coming from beyond", lambda row: digits(row["back"], 3) if row["back"] else None),
+        Column("trials", "{trials}"),
+    ),
+    definitions={
+        "limit": "middle of `inside`, where the promise held, and `outside`, where it did not; of "
+        "several clusters their geometric mean, with Student's interval",
+        "back": "greatest value at which the promise held when the network before was one on which "
+        "it does not",
+        "changed": "values at which it was asked twice, some time apart, with two verdicts",
+    },
+    notes=(
+        Note(lambda rows: f"The promise: {rows[0]['promise']}."),
+        Note(lambda rows: " ".join(map(sentence, by_system(rows)))),
+        Note(
+            lambda rows: " ".join(
+                f"{display_system(row['system'])}, {row['varied'] or row['at']}: {row['regions']}."
+                for row in rows
+            ),
+            lambda row: row["regions"] is not None,
+        ),
+        Note(
+            "Of one cluster the interval is from where it held to where it did not: {rows}.",
+            lambda row: row["clusters"] == 1 and row["limit"] is not None,
+        ),
+        Note(
+            "Hysteresis: coming from beyond, less holds than coming from near: {rows}.",
+            lambda row: row["hysteresis"],
+            each=" ({at})",
+        ),
+        Note(
+            "Drift, or no sharp limit: a network had two verdicts; the later one counts: {rows}.",
+            lambda row: bool(row["changed"]),
+            each=" ({at})",
+        ),
+        Note(
+            "Acknowledged writes were lost: {rows}.", lambda row: _is_first(row) and row["lost"] > 0
+        ),
+        Note(
+            "Nodes were restarted, as they did not serve when they were near each other again: "
+            "{rows}.",
+            lambda row: _is_first(row) and row["restarted"] > 0,
+        ),
+    ),
+    charts={"envelope": "wanlat.analysis.charts.envelope:draw"},
+    is_trouble=lambda row: bool(row["lost"] or row["hysteresis"] or row["changed"]),
+    group=lambda row: row["system"],
+    hidden=frozenset({"by_default", "varied"}),
+    tables=(
+        Table(
+            title="Tested networks",
+            rows=_tested,
+            columns=(
+                Column("test", "{number}"),
+                Column("RTT", _network, words=True),
+                Column("measured ms", lambda row: digits(row["measured_rtt_ms"], 4)),
+                Column("from beyond", lambda row: "yes" if row["after"] else None, words=True),
+                Column("trials held", "{held} of {n}"),
+                Column("verdict", "{verdict}", words=True),
+                Column("written", "{written}"),
+                Column("lost", "{lost}"),
+                Column("first broken", lambda row: row["broken"], words=True),
+            ),
+            notes=(
+                Note(
+                    "A test's requests are those of samples.parquet with its number as `rtt_step`; "
+                    "its writes are in ledger.jsonl, and how they were read in the round `test N` "
+                    "of verification.jsonl; links changed as events.parquet says."
+                ),
+            ),
+            key="tests",
+            is_trouble=lambda row: bool(row["lost"] or row["restarted"]),
+        ),
+    ),
+)

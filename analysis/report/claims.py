@@ -1,0 +1,118 @@
+"""What publications claim, on one page: of every claim what all bundles together say of it.
+
+Published tables are checked by the same engine: where one contradicts itself, a claim on it does
+not hold. The figures are those of the summary.json of each bundle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from wanlat.analysis.bundle import name_of, read_manifest
+from wanlat.analysis.claims import DECIDED_BY, Verdict, corrected_for, evaluated, table_of
+from wanlat.analysis.figures.published import published_rows
+from wanlat.analysis.grid import markdown
+from wanlat.analysis.report import replace_text
+from wanlat.analysis.report.index import PAGE, bundles_below
+from wanlat.bundle.errors import BundleError
+
+
+def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path) -> Path:
+    """Write README.md into `out`: a verdict on every claim of `publications`; return its path.
+
+    Publications are as `wanlat.experiments.config.claims` has them, as plain values. All claims of
+    one are corrected for together. Raises BundleError where there is no bundle below `places`, one
+    has no summary.json, or `out` cannot be written.
+    """
+    kinds = {each: read_manifest(each)["kind"] for each in bundles_below(places)}
+    # The points of a matrix are in its summary; drills of one bundle have one each.
+    matrices = {each for each, kind in kinds.items() if kind == "matrix"}
+    whole = [each for each in kinds if kinds[each] != "drills" and not matrices & {*each.parents}]
+    if not whole:
+        where = ", ".join(map(str, places))
+        raise BundleError(f"There is no bundle below {where}. `wanlat run` makes one.")
+    wanted = {one for each in publications for claim in each["claims"] for one in _about(claim)}
+    summaries = [_summary(each, out) for each in whole if wanted & _measured(each)]
+    verdicts, used, sections = Counter[Verdict](), set[str](), list[str]()
+    for publication in publications:
+        data: dict[str, Any] = {"published": published_rows()}
+        specs = list[Any]()
+        for claim in publication["claims"]:
+            studies, key = _studies(claim), claim["id"]
+            data[key] = [each for each in summaries if each["study"] in studies]
+            used |= {each["bundle"] for each in data[key]}
+            specs.append(claim | {"rows": f"{key}.{claim['rows']}"} if studies else claim)
+        results = evaluated(specs, data)
+        verdicts.update(result["verdict"] for result in results)
+        words = [publication[key] for key in ("conditions",) if publication.get(key)]
+        table = table_of(results, "Verdicts", [corrected_for(results)])
+        sections += [f"## {publication['title']}\n", f"Source: {publication['source']}\n"]
+        sections += [*(f"{each}\n" for each in words), markdown(table)]
+    counts = ", ".join(f"{verdicts[each]} {each}" for each in Verdict)
+    text = [
+        "# What was published, and whether it holds here\n",
+        "Made by `wanlat report --claims`; not written by hand. Each claim of the publications "
+        "that this toolkit grew from, the bound that we put to its words, what the stored bundles "
+        "say, and a verdict; then their own tables, checked by computing. Only ratios are compared "
+        "with published ones: machine, versions and network are not theirs. [How a claim is "
+        "judged](../../reference/claims.md).\n",
+        f"**{verdicts.total()} verdicts: {counts}.**\n",
+        f"{DECIDED_BY}\n",
+        *sections,
+        "## Bundles\n",
+        *(f"- [{path}]({path})" for path in sorted(used)),
+    ]
+    out.mkdir(parents=True, exist_ok=True)
+    replace_text(out / PAGE, "\n".join(text) + "\n")
+    return out / PAGE
+
+
+def _studies(claim: Mapping[str, Any]) -> list[str]:
+    found = claim.get("study") or []
+    return [found] if isinstance(found, str) else list(found)
+
+
+def _about(claim: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """The studies and the systems that a claim is about."""
+    system = (claim.get("where") or {}).get("system", [])
+    return {*product(_studies(claim), [system] if isinstance(system, str) else system)}
+
+
+def _topologies(directory: Path) -> list[str]:
+    manifest = read_manifest(directory)
+    return [*(manifest.get("topologies") or [manifest["topology"]["name"]])]
+
+
+def _measured(directory: Path) -> set[tuple[str, str]]:
+    """Which study of which systems a bundle is."""
+    manifest = read_manifest(directory)
+    study = manifest["drill" if manifest["kind"] == "drill" else "study"]
+    return {(name_of(study, "unknown"), str(each["name"])) for each in manifest["systems"]}
+
+
+def _summary(directory: Path, out: Path) -> dict[str, Any]:
+    """The summary.json of a bundle, with what tells it from the others.
+
+    `bundle`: its path, from `out`; `study`; `run`: that path without the name of its topology, so
+    that what was measured together on two networks has one.
+    """
+    path = directory / "summary.json"
+    try:
+        summary = json.loads(path.read_text("utf-8"))
+        study = summary["bundle"]["study"]
+        bundle = run = os.path.relpath(directory, out)
+        for topology in _topologies(directory):
+            run = run.replace(topology, "*")
+        where = {"topology": summary["bundle"].get("topology"), "bundle": bundle, "run": run}
+        return {**summary, **where, "study": study}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BundleError(
+            f"{path} cannot be read: {type(error).__name__} {error}. "
+            f"`wanlat report {directory}` writes it again."
+        ) from error
