@@ -229,6 +229,7 @@ _FILES: dict[str, type[BaseModel]] = {
     "rtt_steps.json": documents.RttSteps,
     "prefill.json": documents.Prefills,
     "reclaim.json": documents.Reclaims,
+    "envelope.json": documents.Envelopes,
 }
 TABLES: dict[str, pa.Schema] = {
     "samples.parquet": tables.SAMPLES,
