@@ -6,7 +6,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 # Tests mostly wait for emulated distance, so that two processors carry four at a time.
 WORKERS ?= 4
-PYTEST  := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST  := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 ALONE   := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m alone
 # All but what compilers of .proto files are needed for, which take as long to build as all the rest.
 TESTED  := --workspace --exclude generate
@@ -18,7 +18,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench clean
+.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench results pages clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -135,6 +135,12 @@ bench: setup  ## What the probe costs, beside its peers, what verifying costs, w
 	@$(BIN)/python -m benchmarks.verify
 	@$(BIN)/python -m benchmarks.generator
 	@$(BIN)/python -m benchmarks.points
+
+results: setup  ## Measure what docs/results lists and nobody has measured yet (hours; it can be interrupted)
+	@$(BIN)/python -m tools.results measure
+
+pages: setup  ## Make the pages of docs/results that are templates from their bundles
+	@$(BIN)/python -m tools.results pages
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
 	@rm -rf $(VENV) target build dist share *.egg-info

@@ -25,6 +25,10 @@ def report(
         bool,
         typer.Option("--index", help="Index of all bundles below these, into the directory -o"),
     ] = False,
+    claims: Annotated[
+        bool,
+        typer.Option("--claims", help="Verdicts on what publications claim, of all bundles below"),
+    ] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Draw an SVG beside each PNG")] = False,
     force: o.Force = False,
     junit: o.Junit = None,
@@ -38,14 +42,13 @@ def report(
     """Write the summary, tables, charts and page of a bundle again.
 
     Several bundles are laid beside each other in one HTML page (-o), and left as they are. An
-    index has a row for each operation of each system, and one for each drill.
+    index has a row for each operation of each system, and one for each drill; claims have a verdict
+    on each one of a publication.
     """
-    if index:
-        from wanlat.analysis.report.index import write_index
-
+    if index or claims:
         if out is None:
             raise UserError("Where to? An index is a page and a chart in a directory: -o DIR.")
-        for path in write_index(bundles, out):
+        for path in (_claims if claims else _index)(bundles, out):
             say(f"written: {path}")
         return
     if out is None and len(bundles) == 1:
@@ -65,6 +68,19 @@ def report(
 
     beside(bundles, out, messages_of)
     say(f"report: {out}")
+
+
+def _index(bundles: list[Path], out: Path) -> tuple[Path, ...]:
+    from wanlat.analysis.report.index import write_index
+
+    return write_index(bundles, out)
+
+
+def _claims(bundles: list[Path], out: Path) -> tuple[Path, ...]:
+    from wanlat.analysis.report.claims import write_claims
+    from wanlat.experiments.config.claims import publications
+
+    return (write_claims(bundles, [each.to_dict() for each in publications()], out),)
 
 
 def _for_ci(bundle: Path, junit: Path | None, bmf: bool) -> None:

@@ -195,11 +195,17 @@ def _overridden(
     from wanlat.experiments.matrix_points import points_of
 
     points = [point.study for point in points_of(study)]
-    if any(point.round_trips is not None for point in points):
-        option, key = ("--rtt", "rtts=[0ms,50ms,100ms]") if rtt else ("--jitter", "jitter=1ms")
+    option, key = ("--rtt", "rtts=[0ms,50ms,100ms]") if rtt else ("--jitter", "jitter=1ms")
+    if any(point.envelope is not None for point in points):
+        way = f"envelope.{option[2:]}.high=500ms"
+    elif any(point.round_trips is not None for point in points):
+        way = f"round_trips.{key}"
+    else:
+        way = ""
+    if way:
         raise UserError(
             f"{option}: study {study.name} changes the RTT of the WAN links itself. Give it other "
-            f"values with `--set round_trips.{key}`."
+            f"values with `--set {way}`."
         )
     return {name: o.topology_of(name, rtt, jitter) for name in {each.topology for each in points}}
 
