@@ -291,11 +291,10 @@ def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
         usual = (f"{name}_ci95", f"{name.removesuffix('_ms')}_ci95_ms")
         columns = [spec["interval"]] if spec.get("interval") else usual
         ci95 = next((row[each] for each in columns if row.get(each) is not None), None)
-    factors = [below(row, str(spec[key])) for key in ("times", "per") if spec.get(key)]
-    if value is None or None in factors:
+    times, per = (below(row, str(spec[key])) if spec.get(key) else 1.0 for key in ("times", "per"))
+    if value is None or times is None or per is None:
         return None
-    by = math.prod(map(float, factors[: bool(spec.get("times"))]))
-    by /= math.prod(map(float, factors[bool(spec.get("times")) :]))
+    by = float(times) / float(per)
     value, bounds = float(value) * by, None if ci95 is None else (ci95[0] * by, ci95[1] * by)
     return value, (value, value) if spec.get("exact") else bounds
 

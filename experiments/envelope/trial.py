@@ -18,13 +18,10 @@ from typing import Any
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.envelope import PromiseSpec
 from wanlat.experiments.drill.clients import Client, Load, PlacedSender, Way
-from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import Row, Schedule, Workers
-from wanlat.probes.objects import ObjectApi
 from wanlat.probes.process import Closing
-from wanlat.systems.base import Cluster
 
 WINDOW, OVER, CUT, HEALED, BACK = "window", "over", "cut", "healed", "back"
 """Phases of a trial: what is promised; until that is answered; a link is cut; it is whole again; as
@@ -40,16 +37,10 @@ _POLL_S = 0.05
 class Users(Closing):
     """Readers and writers on the client's node, who keep a promise's rate while they are sent."""
 
-    lab: Lab
-    cluster: Cluster
-    api: ObjectApi
-    ledger: Ledger
+    shared: Load
+    """What is the same in every trial."""
     place: Place
     promise: PromiseSpec
-    object_bytes: int
-    seed: int
-    of_samples: Mapping[str, Any]
-    on_row: Callable[[Row], object]
     _sent: int = field(default=0, init=False)
     _never: threading.Event = field(default_factory=threading.Event, init=False)
     _senders: dict[tuple[int, Way], PlacedSender] = field(default_factory=dict, init=False)
@@ -61,17 +52,9 @@ class Users(Closing):
             sender.close()
 
     def load(self, constant: Mapping[str, Any], take: Callable[[Row], object]) -> Load:
-        """Return what users have in common."""
-        return Load(
-            lab=self.lab,
-            cluster=self.cluster,
-            api=self.api,
-            ledger=self.ledger,
-            seed=self.seed,
-            object_bytes=self.object_bytes,
-            constant={**self.of_samples, **constant},
-            on_row=take,
-        )
+        """Return what users have in common in one trial."""
+        shared = self.shared
+        return replace(shared, constant={**shared.constant, **constant}, on_row=take)
 
     def _sender(self, number: int, way: Way, load: Load, place: Place) -> PlacedSender:
         """Return who sends for a user: a process that has been there since the first trial."""
@@ -96,7 +79,7 @@ class Users(Closing):
 
         def take(row: Row) -> None:
             rows.append(row)
-            self.on_row(row)
+            self.shared.on_row(row)
 
         self._sent += 1  # they, and so the keys of their objects, have names of their own
         load, stop, spans = self.load(constant, take), threading.Event(), list[Span]()
@@ -110,7 +93,9 @@ class Users(Closing):
             name = f"user{self._sent}-{number + 1}"
             place = replace(self.place, name=name)
             sender = self._sender(number, way, load, place)
-            schedule = Schedule.of(interval_ns, deadline_ns, seed=self.seed, client=f"{name} {way}")
+            schedule = Schedule.of(
+                interval_ns, deadline_ns, seed=self.shared.seed, client=f"{name} {way}"
+            )
             client = Client(load, place, way, schedule)
             users.append((client, sender))
         origin_ns = time.monotonic_ns() + round(_HEAD_START_S * 1e9)
@@ -118,7 +103,7 @@ class Users(Closing):
             client.name: partial(client.run, origin_ns, spans, stop, sender)
             for client, sender in users
         }
-        sending = Sending(self.lab, Workers(work, stop), stop, origin_ns, rows)
+        sending = Sending(self.shared.lab, Workers(work, stop), stop, origin_ns, rows)
         sending.users.start()
         try:
             sending.wait_until(0.0)
@@ -177,7 +162,7 @@ def carry_out(users: Users, constant: Mapping[str, Any], link: str | None) -> st
 
     ``link``: what is cut for a moment; None: nothing. A trial ends as soon as it is lost.
     """
-    promise, cluster = users.promise, users.cluster
+    promise, cluster = users.promise, users.shared.cluster
     deadline_s, share = promise.deadline.s, float(promise.share)
     over_s, cut_s = promise.window.s + deadline_s, promise.cut.s if link else 0.0
     phases = [(WINDOW, promise.window.s), (OVER, deadline_s)]
@@ -192,7 +177,7 @@ def carry_out(users: Users, constant: Mapping[str, Any], link: str | None) -> st
             broken = f"{leader or 'no node'} led, then {now or 'no node'}"
         if broken or not (link and cut_s):
             return broken
-        with users.lab.cutting(link, origin="envelope"):
+        with users.shared.lab.cutting(link, origin="envelope"):
             sending.wait_until(over_s + cut_s)
         if sending.is_well(over_s + cut_s, 2 * promise.pairs, promise):
             return None

@@ -25,7 +25,7 @@ from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.config.envelope import EnvelopeSpec
-from wanlat.experiments.drill.clients import FILL_OWNER, fill, verify
+from wanlat.experiments.drill.clients import FILL_OWNER, Load, fill, verify
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.envelope.search import Limit, Question
@@ -36,7 +36,7 @@ from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
-from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.errors import MachineLate, RunFailed
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
 
@@ -82,16 +82,18 @@ class EnvelopeWorkload(Workload):
             assert requests.objects is not None
             self._between = between
             users = Users(
-                lab=lab,
-                cluster=cluster,
-                api=requests.objects,
-                ledger=ledger,
-                place=Place("users", prepared.client, prepared.target),
-                promise=self.spec.promise,
-                object_bytes=prepared.study.object_size.bytes,
-                seed=prepared.seed,
-                of_samples=self.subject.of_samples,
-                on_row=self.bundle.sample,
+                Load(
+                    lab=lab,
+                    cluster=cluster,
+                    api=requests.objects,
+                    ledger=ledger,
+                    seed=prepared.seed,
+                    object_bytes=prepared.study.object_size.bytes,
+                    constant=self.subject.of_samples,
+                    on_row=self.bundle.sample,
+                ),
+                Place("users", prepared.client, prepared.target),
+                self.spec.promise,
             )
             with users:
                 self._users, self._leader = users, cluster.leader()
@@ -113,7 +115,7 @@ class EnvelopeWorkload(Workload):
             after=question.after,
         )
         self._found.tests = [*self._found.tests, test]
-        since, held = len(users.ledger.objects()), list[bool]()
+        since, held = len(users.shared.ledger.objects()), list[bool]()
         while (verdict := spec.test.verdict(held)) is None:
             self.tell("searching", test.number, None, _said(question, held))
             trial = self._trial(question, test)
@@ -148,7 +150,7 @@ class EnvelopeWorkload(Workload):
             late_ns = lab.lateness.during(began_ns, ended_ns) if broken else None
             if late_ns is None or late_ns <= 1e6 * errors.allowed_ms:
                 return Trial(span_ns=(began_ns, ended_ns), held=broken is None, broken=broken)
-        raise RunFailed(
+        raise MachineLate(
             f"{self.name}: the network was more than {errors.allowed_ms:g} ms late in {_AGAIN} "
             "trials in a row, because this machine is too busy. End what else runs on it, or say "
             "how late it may be (`--max-network-error 50ms`)."
@@ -221,7 +223,8 @@ class EnvelopeWorkload(Workload):
 
     def _verify(self, test: TestedNetwork, since: int) -> None:
         """Read what was written on a network from every node, now that these are near."""
-        ledger, write = self._users.ledger, self.bundle.lines("verification.jsonl")
+        shared, write = self._users.shared, self.bundle.lines("verification.jsonl")
+        ledger = shared.ledger
         lost = set[str]()
 
         def take(line: Mapping[str, Any]) -> None:
@@ -231,7 +234,7 @@ class EnvelopeWorkload(Workload):
                 lost.add(line["key"])
 
         said = verify(
-            *(self._lab, self._cluster, self._users.api, ledger, f"test {test.number}", _VERIFY_S),
+            *(self._lab, self._cluster, shared.api, ledger, f"test {test.number}", _VERIFY_S),
             since=since,
             on_progress=lambda *_: None,
             write=take,
