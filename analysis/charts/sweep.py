@@ -24,13 +24,18 @@ Pairs = Sequence[tuple[Row, Any]]
 
 
 class Quantity(NamedTuple):
-    """What is drawn of a row: the key of a figure (with dots: nested), its name and its unit."""
+    """What is drawn of a row: the key of a figure (with dots: nested), its name and its unit.
+
+    ``whole``: what counts as one of it, which may be none; differences are judged by it, and an
+    axis shows one at least. 0: differences are judged by the figure itself.
+    """
 
     key: str
     what: str
     unit: str
     scale: float = 1.0
     ci95: str = "no interval"
+    whole: float = 0.0
 
     @property
     def label(self) -> str:
@@ -40,7 +45,7 @@ class Quantity(NamedTuple):
 
 MEDIAN = Quantity("median_ms", "median", "ms", ci95="median_ci95_ms")
 ROUND_TRIPS = Quantity("round_trips", "slope", "round trips", ci95="ci95")
-_PER_REQUEST = Quantity("per_request", "round trips a request", "round trips")
+_PER_REQUEST = Quantity("per_request", "round trips a request", "round trips", whole=1.0)
 _BARS = "Bars: 95 % intervals of one cluster each."
 
 
@@ -179,12 +184,18 @@ def _clusters(answer: Answer, stem: str, quantity: Quantity) -> Mapping[str, Fig
     }
 
 
+def _apart(row: Mapping[str, Any], quantity: Quantity) -> float:
+    """How far clusters are from each other."""
+    apart: float = row["most"] - row["least"] if quantity.whole else row["spread"]
+    return apart
+
+
 def _draw_clusters(of: str, pairs: Pairs, quantity: Quantity) -> Figure:
     series = list(dict.fromkeys(series_of(row) for row, _ in pairs))
     looks, labels = styles(series), row_labels(series)
     panels = panel_names([row for row, _ in pairs])
     known = [row for row, _ in pairs if row["spread"] is not None]
-    most = max(known, key=lambda row: row["spread"])
+    most = max(known, key=lambda row: _apart(row, quantity))
     name = with_placement(f"{labels[series_of(most)]} {most['endpoint']}", most["placement"])
     words = Words(
         f"{name} takes {digits(most['least'], 3)} to {digits(most['most'], 3)} {quantity.unit}, "
@@ -212,6 +223,8 @@ def _draw_clusters(of: str, pairs: Pairs, quantity: Quantity) -> Figure:
     ]
 
     def beneath(axes: Axes, name: str) -> None:
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, max(high, 1.1 * quantity.whole))
         for (row, _), panel in zip(pairs, panels, strict=True):
             interval = row[f"{quantity.key}_ci95"]
             if panel == name and interval:
