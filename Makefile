@@ -18,7 +18,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench results pages clean
+.PHONY: .ready .distribution .rest .rust-tests .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench results pages clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,20 +60,28 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	    "Building the Rust programs: two to three minutes the first time" crates cargo build --release --locked
 	@touch $@
 
-test: .ready setup  ## Pass the tests that need nothing but what README names (6 minutes)
-	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
-	    cargo test --release --locked $(TESTED) --no-run
+# Side by side, as in build.
+test: .ready build  ## Pass the tests that need nothing but what README names (6 minutes)
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev .rust-tests
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet $(TESTED)
 	@$(PYTEST) -m "not minutes and not alone and not programs and not registry and not stores" --ignore tests/kernel
+
+.rust-tests:
+	@cargo build --release --locked --quiet --workspace
+	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
+	    cargo test --release --locked $(TESTED) --no-run
 
 # What test-all adds in Python; stores among it where they are there.
 REST ?= minutes or programs or registry or stores
 
 test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (half an hour)
-	@$(LONG)
 	@$(PYTEST) -m "$(REST)"
+	@$(LONG)
 	@$(ALONE)
 	@$(KERNEL)
+
+.rest: .ready setup
+	@$(PYTEST) -m "$(REST)"
 
 test-minutes: .ready setup  ## Pass the tests that need nothing but time (8 minutes)
 	@$(LONG)
@@ -85,6 +93,9 @@ test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, M
 
 test-registry: .ready setup  ## Pass those that install packages: wheels, in empty environments (three minutes)
 	@$(PYTEST) -m registry
+
+.distribution: .ready setup
+	@$(BIN)/python -m pytest tests/wanlat/test_wheel_for_distribution.py
 
 test-stores: .ready setup  ## Pass those that need a real store: wanlat system install garage minio (4 minutes)
 	@$(PYTEST) -m stores
@@ -139,7 +150,9 @@ bench: setup  ## What the probe costs, beside its peers, what verifying costs, w
 results: setup  ## Measure what docs/results lists and nobody has measured yet (hours; it can be interrupted)
 	@$(BIN)/python -m tools.results measure
 
-pages: setup  ## Make the pages of docs/results that are templates from their bundles
+pages: setup  ## Make the pages of docs/results from their bundles
+	@$(BIN)/python -m wanlat report --index docs/results -o docs/results/index
+	@$(BIN)/python -m wanlat report --claims docs/results -o docs/results/publications
 	@$(BIN)/python -m tools.results pages
 
 clean:  ## Remove what was built here (not the stores in the user's cache)

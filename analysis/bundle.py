@@ -149,7 +149,7 @@ class Bundle(Source):
     def has_rtt_steps(self) -> bool:
         """Whether it was run at several RTTs, to count round trips."""
         steps = self.directory / documents.RttSteps.FILE
-        return _asks_for(self.manifest, "round_trips") or steps.exists()
+        return _asks_for(self.manifest, "round_trips") or read.is_there(steps)
 
     @property
     def topology(self) -> str:
@@ -187,14 +187,15 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
     """Read and check the bundle in `directory`; `messages_of` as of `Bundle`.
 
     Raises BundleError if it is not a bundle, is of a newer format or is damaged, and
-    NoSamplesError if not one request was recorded. A drill may have none: what it was about to
-    do, and how far it got, is worth reading too; and so may a run whose question is another one
-    than single requests' latency (under load, of disk space), if it answered that.
+    NoSamplesError if not one request was recorded. A drill that was cut short may have none: what
+    it was about to do, and how far it got, is worth reading too; and so may a run whose question is
+    another one than single requests' latency (under load, of disk space), if it answered that.
     """
     directory = Path(directory)
     manifest = read_manifest(directory)
     found = read.read_document(directory, documents.Calibration)
-    may_lack = manifest["kind"] == "drill" or _has_answers_besides(directory, manifest)
+    is_cut_drill = manifest["kind"] == "drill" and manifest["status"] != "complete"
+    may_lack = is_cut_drill or _has_answers_besides(directory, manifest)
     topology = name_of(manifest.get("topology"), "")
     rows, is_whole, truncated = read_samples(directory, topology, may_lack=may_lack, names=CHECKED)
     bundle = Bundle(
@@ -268,7 +269,7 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
     if _asks_for(manifest, "load"):
         return any(directory.glob("load.parquet")) or any(directory.glob("load*.raw"))
     if _asks_for(manifest, "envelope"):
-        return (directory / documents.Envelopes.FILE).exists()
+        return read.is_there(directory / documents.Envelopes.FILE)
     return _asks_for(manifest, "reclaim") and any(directory.glob("resources.*"))
 
 

@@ -8,7 +8,7 @@ comparisons of a report are corrected for together (Holm), as one in twenty on t
 judged wrongly. docs/reference/claims.md has the keys.
 
 Comparisons that are the same but for their clusters are values of one: their mean counts, with
-Student's interval over the clusters.
+Student's interval over the clusters. Replicates always are, and are compared one by one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wanlat.analysis.names import (
 )
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.stats.intervals import Z95, Interval, holm, of_mean, wilson
-from wanlat.analysis.sweep import bytes_of
+from wanlat.analysis.sweep import REPLICATE, bytes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,7 +160,8 @@ def deciding(result: Row) -> Row | None:
 def rows_at(summary: Mapping[str, Any], path: str) -> list[Row]:
     """The rows under a path of lists ("load.systems.operations").
 
-    Each has the plain figures of what it stands in, and what a matrix varies (`values`, `others`).
+    Each has the plain figures of what it stands in, and what a matrix varies (`values`, `others`,
+    of which a replicate is none).
     """
     rows: list[Row] = [summary]
     for key in path.split("."):
@@ -172,11 +173,16 @@ def rows_at(summary: Mapping[str, Any], path: str) -> list[Row]:
                 **inner,
                 **(inner.get("values") or {}),
                 **(inner.get("others") or {}),
+                **{name: _no_replicate(inner[name]) for name in ("others",) if name in inner},
             }
             for row in rows
             for inner in _list(row.get(key))
         ]
     return rows
+
+
+def _no_replicate(others: Row | None) -> Row:
+    return {name: value for name, value in (others or {}).items() if name != REPLICATE}
 
 
 def _results(spec: Spec, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -207,6 +213,8 @@ def _comparisons(spec: Spec, row: Row, rows: Sequence[Row]) -> Iterator[dict[str
     """The row's figure, or its ratio to that of each row that agrees in what must be the `same`."""
     over, estimate = spec.get("over"), _estimate(row, spec)
     same = {name: row.get(name) for name in spec.get("same") or ()}
+    if row.get(REPLICATE) is not None and int(row.get("clusters") or 1) == 1:
+        same[REPLICATE] = row[REPLICATE]
     where = {**same, **_ranging(spec.get("where") or {}, row)}
     if estimate is None:
         return
@@ -228,9 +236,10 @@ def _compared(
     value: float,
     ci95: Interval | None,
     rows: Sequence[Row],
-    clusters: int = 1,
+    clusters: int | None = None,
 ) -> dict[str, Any]:
     verdict, p = Bound.of(spec).judge(value, ci95, is_ratio=bool(spec.get("over")))
+    clusters = clusters or min((int(row.get("clusters") or 1) for row in rows), default=1)
     return {
         "where": where,
         "value": value,
@@ -248,12 +257,14 @@ def _over_clusters(spec: Spec, compared: Sequence[dict[str, Any]]) -> Iterator[d
 
     Of ratios it is that of their logarithms. One cluster alone keeps its own interval.
     """
-    names, groups = spec.get("clusters") or (), dict[str, list[dict[str, Any]]]()
+    names = (*(spec.get("clusters") or ()), REPLICATE)
+    groups = dict[str, list[dict[str, Any]]]()
     for each in compared:
         where = {name: value for name, value in each["where"].items() if name not in names}
-        groups.setdefault(repr(where) if names else repr(each["where"]), []).append(each)
+        groups.setdefault(repr(where), []).append(each)
     for group in groups.values():
-        if len(group) == 1 or not names:
+        is_repeated = all(each["where"].get(REPLICATE) is not None for each in group)
+        if len(group) == 1 or not (spec.get("clusters") or is_repeated):
             yield from group
             continue
         values = np.array([each["value"] for each in group])

@@ -58,7 +58,7 @@ class OpenBundle:
         Of several points one below the other, with the column `point`.
         """
         with refusing(self.directory):
-            source = None if self.points else self._summary.source
+            source = None if self.points else self._source
             if isinstance(source, Bundle):
                 return source.samples
             return _below(self.points, lambda point: point.samples)
@@ -103,16 +103,19 @@ class OpenBundle:
             return dict(charts_of(self._summary))
 
     @cached_property
-    def _summary(self) -> Summary:
+    def _source(self) -> Bundle | Sweep:
         if self.manifest.kind == "drills":
             raise BundleError(
                 f"{self.directory} is of several drills; each of its `points` has a report."
             )
-        source: Bundle | Sweep
         is_matrix = self.manifest.kind == "matrix"
         with refusing(self.directory):
-            source = read_sweep(self.directory) if is_matrix else read_bundle(self.directory)
-            return summarize(source)
+            return read_sweep(self.directory) if is_matrix else read_bundle(self.directory)
+
+    @cached_property
+    def _summary(self) -> Summary:
+        with refusing(self.directory):
+            return summarize(self._source)
 
     @cached_property
     def _document(self) -> dict[str, Any]:

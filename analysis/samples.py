@@ -53,7 +53,7 @@ def read_samples(
     if found is None and not may_lack:
         raise NoSamplesError(
             f"{directory} has no samples: neither samples.parquet nor samples.jsonl is there. "
-            "The run ended before its first request; run the study again."
+            "The run ended before its first request, or they were not kept; run it again."
         )
     frame, path, truncated = found or (pd.DataFrame(), directory, False)
     are_lines = path.suffix == ".jsonl"

@@ -59,6 +59,7 @@ def _no_run(_bundle: Bundle) -> bool:
 
 _FIGURES = "wanlat.analysis.figures"
 _BLOCKS: Mapping[str, Entry] = {
+    "placements": Entry(f"{_FIGURES}.placements:PLACEMENTS.of", _no_run),
     "clusters": Entry(f"{_FIGURES}.clusters:CLUSTERS.of", _no_run),
     "clusters_round_trips": Entry(f"{_FIGURES}.clusters:CLUSTERS_ROUND_TRIPS.of", _no_run),
     "endpoints": Entry(f"{_FIGURES}.latency:latency_of"),
@@ -71,6 +72,7 @@ _BLOCKS: Mapping[str, Entry] = {
     "growth": Entry(f"{_FIGURES}.growth:GROWTH.of", _no_run),
     "reclaim": Entry(f"{_FIGURES}.reclaim:RECLAIM.of", lambda run: run.is_reclaim),
     "envelope": Entry(f"{_FIGURES}.envelope:ENVELOPE.of", lambda run: run.is_envelope),
+    "advice": Entry(f"{_FIGURES}.advice:ADVICE.of", lambda run: run.is_envelope),
     "resources": Entry(f"{_FIGURES}.resources:resources_of"),
 }
 """By their keys in summary.json, in the order in which they are printed."""
@@ -120,7 +122,10 @@ class Summary:
 
     @property
     def shown(self) -> Mapping[str, Block]:
-        """The blocks with tables and charts: without latencies that all are in that of sizes."""
+        """The blocks with tables and charts: without latencies that are in another of them."""
+        if "placements" in self.blocks:
+            without = {"clusters", "endpoints"}
+            return {k: v for k, v in self.blocks.items() if k not in without}
         if "sizes" not in self.blocks:
             return self.blocks
         figures = getattr(self.blocks["sizes"], "figures", None)

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
+from wanlat.analysis.names import count
 from wanlat.emulator.machine import cores, cpu_model
 from wanlat.topologies.errors import RunFailed, WanlatError
 
@@ -40,7 +41,7 @@ def parser(name: str, about: str | None, rounds: int) -> argparse.ArgumentParser
     made.add_argument("--rounds", type=positive, default=rounds, help="default: %(default)s")
     made.add_argument("--seed", type=int, default=0, help="of the order within a round")
     made.add_argument("--json", action="store_true", help="the document on standard output")
-    made.add_argument("--save", action="store_true", help="keep it in results.json and on its page")
+    made.add_argument("--save", action="store_true", help="keep it in results.json")
     return made
 
 
@@ -114,11 +115,10 @@ def finish(
     rows: Sequence[Row],
     tables: str,
     claims: Sequence[Claim],
-    page: Path | None = None,
     **more: Any,
 ) -> int:
-    """Print what was found, with --save keep it in `directory` and on `page`; return the exit code:
-    1 where a claim does not hold.
+    """Print what was found, with --save keep it in `directory` and in its README.md, if it has one;
+    return the exit code: 1 where a claim does not hold.
     """
     holds = all(claim.holds for claim in claims)
     report = {
@@ -139,20 +139,25 @@ def finish(
     if options.json:
         print(json.dumps(report, indent=2))
     if options.save:
-        where = (
-            f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}, {options.rounds} "
-            f"rounds; load average {report['load_average']} at the end."
-        )
-        if (page := page or directory / "README.md").exists():
-            _save(page, f"{tables}\n\n{where}\n\n{said}")
+        if (page := directory / "README.md").exists():
+            _save(page, section(report, tables))
         (directory / "results.json").write_text(json.dumps(report, indent=2) + "\n", "utf-8")
     return 0 if holds else 1
 
 
-def _save(page: Path, section: str) -> None:
+def section(report: Row, tables: str) -> str:
+    """Return what a page says of a report: its tables, where they were measured, its claims."""
+    loaded = report.get("load_average")  # of the oldest nobody knows
+    ended = "" if loaded is None else f"; load average {loaded} at the end"
+    where = f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}"
+    said = "\n".join(f"- {Claim(**each)}" for each in report["claims"])
+    return f"{tables}\n\n{where}, {count(report['rounds'], 'round')}{ended}.\n\n{said}".rstrip()
+
+
+def _save(page: Path, text: str) -> None:
     """Write the section of a page. Raises RunFailed when it has no marks for one."""
     before, begin, rest = page.read_text("utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):
         raise RunFailed(f"{page} has no {_BEGIN} and {_END} to write between.")
-    page.write_text(f"{before}{begin}\n\n{section}\n\n{end}{after}", "utf-8")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")

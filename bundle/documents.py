@@ -71,13 +71,29 @@ class Promised(Open):
     round_trips: int | float | None = None
 
 
+class Timeout(Document):
+    """A timeout of a store as it was, ms; `role`: what it is for, `option`: what sets it.
+
+    `rtts`: its makers' rule, at least so many round-trip times. `follows`: what it moves with.
+    """
+
+    name: str
+    role: str
+    option: str
+    ms: float
+    default_ms: float
+    rtts: float | None = None
+    follows: str | None = None
+
+
 class System(Program):
     """A system under test, its endpoints and options, and the programs `beside` it.
 
     `objects`: its endpoint for each operation on objects: write, read, delete, exists, list;
     `roles`: the nodes that have a part of their own, such as its `leader`;
     `least_round_trips`: what no store beats whose replicas are at the same places, and why;
-    `promised_round_trips`: what the system's own protocol takes.
+    `promised_round_trips`: what the system's own protocol takes; `decides`: of endpoints whose
+    requests differ in round trips, what decides that.
     """
 
     label: str | None = None
@@ -85,10 +101,12 @@ class System(Program):
     objects: Mapping[str, str] = {}
     endpoints: Sequence[str] = ()
     options: Json = {}
+    timeouts: Sequence[Timeout] = ()
     roles: Mapping[str, Sequence[str]] = {}
     beside: Sequence[Program] = ()
     least_round_trips: Sequence[Promised] = ()
     promised_round_trips: Sequence[Promised] = ()
+    decides: Mapping[str, str] = {}
 
 
 class ProgramOverhead(Document):
@@ -601,11 +619,43 @@ class Regions(Document):
     rtt_ms: float
 
 
+class Takeover(Document):
+    """What came of the death of the node that led: `killed`, at `killed_ns`.
+
+    Seconds from then until another one, `led`, said that it leads, and until a write that was sent
+    afterwards was acknowledged; null: not within `waited_s`.
+    """
+
+    killed: str
+    killed_ns: int
+    waited_s: float
+    led: str | None = None
+    led_s: float | None = None
+    answered_s: float | None = None
+
+
+class Price(Growing):
+    """What a cluster's timeouts cost while its sites are near each other.
+
+    `kills`: of the node that led, one after another. `idle_bytes`, `idle_packets`: what crossed
+    WAN links in `idle_s` seconds without a request. `lost`: of the objects that were `written`
+    meanwhile, those that a node did not have afterwards; `unread`: answers that are missing.
+    """
+
+    kills: Sequence[Takeover] = ()
+    idle_s: float = 0.0
+    idle_bytes: int = 0
+    idle_packets: int = 0
+    written: int = 0
+    lost: int = 0
+    unread: int = 0
+
+
 class Envelope(Growing):
     """How far one system's cluster kept its promise, and every network that it was tested on.
 
     `leads`: whether its leader is known, so that a change of it is seen. `is_complete`: all limits
-    were found, asked again and approached.
+    were found, asked again and approached. `price`: where the study asks for `kills`.
     """
 
     system: str
@@ -613,6 +663,7 @@ class Envelope(Growing):
     tests: Sequence[TestedNetwork] = ()
     limits: Sequence[EnvelopeLimit] = ()
     regions: Sequence[Regions] = ()
+    price: Price | None = None
     is_complete: bool = False
 
 
@@ -622,6 +673,68 @@ class Envelopes(Document):
     FILE: ClassVar[str] = "envelope.json"
 
     systems: Sequence[Envelope] = ()
+
+
+class PlacedClient(Document):
+    """A region with clients, the node that they send to, and the round-trip time to it, ms."""
+
+    region: str
+    share: float
+    target: str
+    way_ms: float
+
+
+class PredictedRequest(Document):
+    """What a request takes from its arrival at the target node to the response, ms."""
+
+    target: str
+    endpoint: str
+    ms: float
+
+
+class RegionLost(Document):
+    """The region of which the loss costs most; null: without it nothing is answered."""
+
+    region: str
+    leader: str | None = None
+    mean_ms: float | None = None
+
+
+class Placement(Document):
+    """A cluster's nodes in regions, in the ranking's place `rank`; `name`: of its topology.
+
+    `mean_ms` is over clients and operations, `endpoints` of each operation over clients.
+    """
+
+    rank: int
+    name: str
+    regions: Sequence[str]
+    leader: str | None
+    mean_ms: float
+    endpoints: Mapping[str, float]
+    worst_client: str
+    worst_client_ms: float
+    lost: RegionLost
+    clients: Sequence[PlacedClient]
+    requests: Sequence[PredictedRequest]
+
+
+class Placements(Document):
+    """Where a cluster's nodes and its leader may be, and what is predicted of it.
+
+    Some of the placements that were compared: the best, and those that were measured. `sources`:
+    of each endpoint, what the prediction is from.
+    """
+
+    FILE: ClassVar[str] = "placements.json"
+
+    system: str
+    matrix: str
+    compared: int
+    rank_by: Literal["mean", "worst", "lost"]
+    mix: Mapping[str, float]
+    sources: Mapping[str, str]
+    placements: Sequence[Placement]
 
 
 class Point(Document):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,10 +21,19 @@ from wanlat.bundle.errors import BundleError
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
+DOCUMENTS = "documents.parquet"
+"""Of a packed matrix: the JSON documents of all its points."""
+POINTS, POINT = "points", "point"
+"""The column of a packed table that has the directory of the row's point."""
+ASIDE = ".attempt-"
+"""Follows the name of a point where what an attempt left lies that was begun again."""
+COARSE, COARSE_NS = "_100us", 100_000
+"""How columns of instants end in a bundle that was made small, and their unit."""
 _AGAIN = "The bundle cannot be trusted; run the study again."
 
 
@@ -33,7 +43,7 @@ def read_manifest(directory: Path) -> Manifest:
     Raises BundleError where there is none, or one of another schema, or a damaged one.
     """
     path, no_bundle = directory / "manifest.json", f"{directory} is not a bundle:"
-    if not path.is_file():
+    if not is_there(path):
         what = "it has no manifest.json" if directory.is_dir() else "there is no such directory"
         raise BundleError(
             f"{no_bundle} {what}. Give the directory that `wanlat run` named when it ended."
@@ -57,13 +67,52 @@ def read_manifest(directory: Path) -> Manifest:
 def read_document(directory: Path, model: type[D]) -> D | None:
     """The bundle's document of that kind; None where it has none. Raises BundleError."""
     path = directory / model.FILE
-    return _checked(model, read_json(path), path) if path.is_file() else None
+    return _checked(model, read_json(path), path) if is_there(path) else None
+
+
+def bundles_below(place: Path) -> list[Path]:
+    """All bundles below `place`, and itself, if it is one; in the order of their names.
+
+    Not what attempts left that were begun again: they would count as replicates.
+    """
+    found = {path.parent for path in place.glob("**/manifest.json")}
+    for whole in place.glob(f"**/{DOCUMENTS}"):
+        points = {point for point, _ in _documents(whole, whole.stat().st_mtime_ns)}
+        found |= {whole.parent / POINTS / point for point in points}
+    return sorted(each for each in found if each == place or ASIDE not in each.name)
+
+
+def is_there(path: Path) -> bool:
+    """Whether a bundle has a document: as a file, or in its matrix's (`wanlat.bundle.pack`)."""
+    return path.is_file() or _packed_document(path) is not None
+
+
+def _packed_document(path: Path) -> bytes | None:
+    point = path.parent
+    whole = point.parent.parent / DOCUMENTS
+    if point.parent.name != POINTS or not whole.is_file():
+        return None
+    return _documents(whole, whole.stat().st_mtime_ns).get((point.name, path.name))
+
+
+@lru_cache(maxsize=16)
+def _documents(whole: Path, _mtime_ns: int) -> dict[tuple[str, str], bytes]:
+    """The documents of all points of a matrix, by the point's directory and their names."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows = pq.read_table(whole).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise _not_parquet(whole, error) from error
+    return {(row[POINT], row["name"]): row["text"].encode() for row in rows}
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in `path`; BundleError if it cannot be read or is something else."""
+    packed = None if path.is_file() else _packed_document(path)
     try:
-        return _object(_bytes_of(path))
+        return _object(_bytes_of(path) if packed is None else packed)
     except (ValueError, RecursionError) as error:
         raise BundleError(f"{path} is damaged: it is not JSON ({error}). {_AGAIN}") from error
 
@@ -119,17 +168,66 @@ def read_table(
         rows, is_cut = read_lines(lines)
         return pd.DataFrame.from_records(rows), lines, is_cut
     if not table.is_file():
-        return None
+        packed = _packed(directory, name)
+        ints = {pa.int64(): pd.Int64Dtype()}.get
+        return packed and (packed[0].to_pandas(types_mapper=ints), packed[1], False)
     try:
         known = pq.read_schema(table).names
         columns = [each for each in known if kinds is None or each in kinds]
         words = [each for each in columns if kinds and kinds[each] == "string"]
-        found = pq.read_table(table, columns=columns, read_dictionary=words)
+        found = _finer(pq.read_table(table, columns=columns, read_dictionary=words))
         return found.to_pandas(self_destruct=True, split_blocks=True), table, False
     except (OSError, pa.ArrowException) as error:
-        raise BundleError(
-            f"{table} is damaged: it cannot be read as Parquet ({error}). Run the study again."
-        ) from error
+        raise _not_parquet(table, error) from error
+
+
+def read_records(directory: Path, name: str) -> tuple[list[dict[str, Any]], Path]:
+    """The rows of a table, of each what is known, and its file. Raises BundleError."""
+    lines = directory / f"{name}.jsonl"
+    found = None if lines.is_file() else _packed(directory, name)
+    if found is None:
+        return (read_lines(lines)[0] if lines.is_file() else []), lines
+    rows, path = found[0].to_pylist(), found[1]
+    return [{key: row[key] for key in row if row[key] is not None} for row in rows], path
+
+
+def _packed(directory: Path, name: str) -> tuple[pa.Table, Path] | None:
+    """The rows of a point in the table of its matrix (`wanlat.bundle.pack`), and its file."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    path = directory.parent.parent / f"{name}.parquet"
+    if directory.parent.name != POINTS or not path.is_file():
+        return None
+    try:
+        table = pq.read_table(path, filters=[(POINT, "==", directory.name)]).drop_columns([POINT])
+    except (OSError, pa.ArrowException) as error:
+        raise _not_parquet(path, error) from error
+    table = _finer(table)
+    if "elapsed_ns" in table.column_names and "total_ns" not in table.column_names:
+        # An answer that is ok came whole: then the clock stopped.
+        is_ok = pc.equal(table["outcome"], "ok")
+        whole = pc.if_else(is_ok, table["elapsed_ns"], pa.scalar(None, pa.int64()))
+        table = table.append_column("total_ns", whole)
+    return table, path
+
+
+def _finer(table: pa.Table) -> pa.Table:
+    """A table whose instants are nanoseconds, whatever they are in the file."""
+    import pyarrow.compute as pc
+
+    for column in [each for each in table.column_names if each.endswith(COARSE)]:
+        instants = pc.multiply(table[column], COARSE_NS)
+        finer = column.removesuffix(COARSE) + "_ns"
+        table = table.drop_columns([column]).append_column(finer, instants)
+    return table
+
+
+def _not_parquet(path: Path, error: Exception) -> BundleError:
+    return BundleError(
+        f"{path} is damaged: it cannot be read as Parquet ({error}). Run the study again."
+    )
 
 
 def read_some(
@@ -155,9 +253,7 @@ def read_some(
                 begin = end
         return pa.concat_tables(parts).to_pandas(), path
     except (OSError, pa.ArrowException) as error:
-        raise BundleError(
-            f"{path} is damaged: it cannot be read as Parquet ({error}). Run the study again."
-        ) from error
+        raise _not_parquet(path, error) from error
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:

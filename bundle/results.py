@@ -148,6 +148,7 @@ class Report(Open):
     growth: Json | None = None
     reclaim: Json | None = None
     envelope: Json | None = None
+    advice: Json | None = None
     resources: Json | None = None
     claims: Json | None = None
 

@@ -41,7 +41,7 @@ SAMPLES = schema_of("""
     first_byte_ns     int64    from start: first byte of the answer; null: not reached
     total_ns          int64    from start: last byte of the answer; null: not reached
     outcome           string   `ok` acknowledged, `fail` certainly not executed, `unknown`
-    error             string   why it is not ok; `not sent …`: its client was waiting until too late
+    error             string   why it is not ok; `not sent …`: it waited until too late
     object_bytes      int64    of the body that was sent or came back
     rtt_ms            float64  requested RTT, target's site to others (median), or the step's
     phase             string   `warmup`, `measure`; `idle`, `loaded`; `before`, `during`, `after`
@@ -62,7 +62,7 @@ SAMPLES = schema_of("""
     due_ns            int64    instant at which the request was due; null: it was not scheduled
     drill_client      string   drills: name of the client
     target            string   drills: the node that the request went to
-    operation         string   drills: `read` or `write`
+    operation         string   drills: `read`, `write` or `list`
     key               string   drills: of the object
     rtt_step          int64    number of the RTT step; of an envelope: of the tested network
     network_error_ns  int64    greatest lateness of the network meanwhile; null: not known

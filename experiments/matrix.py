@@ -23,11 +23,12 @@ from typing import Any
 
 from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_document, read_json, read_manifest
+from wanlat.bundle.read import ASIDE, read_document, read_json, read_manifest
 from wanlat.bundle.write import (
     Hold,
     now_iso,
     take_directory,
+    write_document,
     write_manifest,
 )
 from wanlat.experiments.manifest import machine
@@ -148,6 +149,8 @@ class _Running:
         self._put_off: Counter[str] = Counter()
         self._write_manifest()
         self.progress.write()
+        for document in prepared.besides:
+            write_document(self._directory, document)
 
     def measure_side_by_side(self, engine: Engine) -> None:
         """Run what is left, several points at once. Raises KeyboardInterrupt and MachineError.
@@ -306,7 +309,7 @@ def _status(directory: Path) -> str | None:
 def _put_aside(directory: Path) -> None:
     """Keep what an attempt left that did not complete beside the next one."""
     number = 1
-    while (aside := directory.with_name(f"{directory.name}.attempt-{number}")).exists():
+    while (aside := directory.with_name(f"{directory.name}{ASIDE}{number}")).exists():
         number += 1
     if directory.exists():
         directory.rename(aside)

@@ -316,6 +316,8 @@ class PreparedPoints(Generic[P]):
     """Which program each of them is."""
     shard: Shard | None = None
     """Which part of the points these are; None: all."""
+    besides: tuple[documents.Document, ...] = ()
+    """What else its bundle says from the beginning on."""
 
     @property
     def own(self) -> dict[str, Any]:
@@ -390,11 +392,12 @@ def prepare_matrix(
     seed: int | None = None,
     topologies: Mapping[str, Topology] | None = None,
     shard: Shard | None = None,
+    besides: tuple[documents.Document, ...] = (),
 ) -> PreparedMatrix:
     """Look at everything that could be wrong with any point. Raises UserError or MachineError.
 
     ``topologies`` are used in place of files. Of a ``shard`` all points are looked at, and its own
-    are measured.
+    are measured. ``besides`` are documents that its bundle has, too.
     """
     seed = seed_of_all(study.seed if seed is None else seed, shard)
     listed, known = points_of(study), topologies or {}
@@ -410,6 +413,7 @@ def prepare_matrix(
         capture=capture,
         topologies={name: known.get(name) or load_topology(name) for name in names},
         shard=shard,
+        besides=besides,
     )
     systems: dict[str, Mapping[str, Any]] = {}
     binaries: dict[str, Binary] = {}

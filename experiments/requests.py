@@ -1,24 +1,25 @@
 """Requests to objects, and who sends them: one after another, or at instants that are due.
 
-A client has one request in flight. One that is due while the one before it is on its way waits in
-line, and is sent as soon as that is done, with what is left of its deadline, which counts from the
-instant it was due. Where too little is left it is never sent, and has a row all the same. So a
-store that stands still for three seconds spoils every request that was due in these, and not one
-(no coordinated omission).
+A client has so many requests in flight at most. One that is due while as many are on their way
+waits in line, and is sent as soon as one of them is done, with what is left of its deadline, which
+counts from the instant it was due. Where too little is left it is never sent, and has a row all the
+same. So a store that stands still for three seconds spoils every request that was due in these, and
+not one (no coordinated omission).
 """
 
 from __future__ import annotations
 
 import random
-import select
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from wanlat.emulator.lab import Lab
+from wanlat.emulator.syscalls import wait_readable
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Object
 from wanlat.probes.errors import ProbeFailed
@@ -30,7 +31,7 @@ from wanlat.probes.records import Sample
 from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.wording import listing
 
-NOT_SENT = "not sent: an earlier request was still waiting"
+NOT_SENT = "not sent: earlier requests were still waiting"
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -124,6 +125,113 @@ def unanswered(seq: int, endpoint: str, handed_ns: int, why: str) -> Sample:
 def never_sent(seq: int, endpoint: str) -> Row:
     """Return what came of a request that was due and not sent."""
     return {**_NOTHING, "seq": seq, "endpoint": endpoint, "outcome": "fail", "error": NOT_SENT}
+
+
+class InFlight(Protocol):
+    """Who has a request on its way, or is free for one."""
+
+    def make_ready(self) -> object:
+        """Have what it takes to send, which takes time."""
+
+    def fileno(self) -> int:
+        """Return the descriptor on which the answer arrives."""
+
+    def is_lost(self) -> bool:
+        """Will no answer arrive any more?"""
+
+    def is_stopped(self) -> bool:
+        """Must it await its answer no longer?"""
+
+    def take(self) -> object:
+        """Take the answer, which is there or will never be."""
+
+    def give_up(self) -> object:
+        """Await the answer no longer."""
+
+
+F = TypeVar("F", bound=InFlight)
+
+
+@dataclass
+class Flight(Generic[T, F]):
+    """What is due, sent by as many as it takes: each has one request on its way."""
+
+    schedule: Schedule
+    at_most: int
+    """Requests on their way."""
+    more: Callable[[], F]
+    """Makes one more who can send."""
+    send: Callable[[F, T, int], bool]
+    """Has one send a request, with what is left of its deadline, ms; whether there was any."""
+    leave_out: Callable[[T], object]
+    """Notes that a request was due and is not sent."""
+    _idle: list[F] = field(default_factory=list, init=False)
+    _busy: dict[int, tuple[F, int]] = field(default_factory=dict, init=False)
+    """By descriptor, and since when."""
+    _took_ns: int = field(default=0, init=False)
+
+    def follow(
+        self,
+        due: Iterable[tuple[int, T]],
+        stop: threading.Event,
+        get_ready: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Send what is due at instants of CLOCK_MONOTONIC, until all is answered.
+
+        Once ``stop`` is set nothing more is sent. ``get_ready`` is called before each: what takes
+        time is done before it is due.
+        """
+        ahead, waiting = deque(due), deque[tuple[int, T]]()
+        while ahead or waiting or self._busy:
+            if ahead and (free := self._free()) is not None:
+                get_ready()
+                free.make_ready()
+                self._idle.append(free)
+            self._await(ahead[0][0] if ahead else None, stop)
+            if stop.is_set():
+                ahead.clear()
+                waiting.clear()
+            now_ns = time.monotonic_ns()
+            while ahead and ahead[0][0] <= now_ns:
+                waiting.append(ahead.popleft())
+            while waiting and (free := self._free()) is not None:
+                self._send(free, *waiting.popleft())
+
+    def _free(self) -> F | None:
+        """Return who can send now, the one that did last; None: as many as may be do."""
+        if self._idle:
+            return self._idle.pop()
+        return self.more() if len(self._busy) < self.at_most else None
+
+    def _send(self, free: F, due_ns: int, what: T) -> None:
+        now_ns = time.monotonic_ns()
+        left_ns = due_ns + self.schedule.deadline_ns - now_ns
+        if left_ns < self.schedule.least_left_ns(self._took_ns):
+            self.leave_out(what)
+            self._idle.append(free)
+        elif self.send(free, what, max(1, left_ns // 1_000_000)):
+            self._busy[free.fileno()] = free, now_ns
+        else:
+            self._idle.append(free)
+
+    def _await(self, next_ns: int | None, stop: threading.Event) -> None:
+        """Wait until the next is due, somebody is done, or a moment has passed."""
+        left_ns = _POLL_MS * 1_000_000
+        if next_ns is not None:
+            left_ns = min(left_ns, max(0, next_ns - time.monotonic_ns()))
+        if not self._busy or left_ns < 1_000_000:  # poll() counts whole milliseconds
+            # The kernel wakes it some 0.1 ms late on an idle machine, so nothing here spins.
+            stop.wait(left_ns / 1e9)
+            left_ns = 0
+        readable = wait_readable(self._busy, left_ns // 1_000_000 / 1000)
+        for descriptor, (one, since_ns) in list(self._busy.items()):
+            is_over = descriptor in readable or one.is_lost()
+            if not is_over and not one.is_stopped():
+                continue
+            del self._busy[descriptor]
+            self._took_ns = time.monotonic_ns() - since_ns
+            one.take() if is_over else one.give_up()
+            self._idle.append(one)
 
 
 class Workers:
@@ -265,6 +373,7 @@ class Sender(Closing):
         self._stop = stop
         self._deaths = 0
         self._oneshot: Oneshot | None = None
+        self._asked: tuple[Request, int]
         self.make_ready()
 
     def make_ready(self) -> Oneshot:
@@ -274,27 +383,51 @@ class Sender(Closing):
         return self._oneshot
 
     def ask(self, request: Request) -> Sample:
-        """Send a request and return its sample.
+        """Send a request and return its sample; raises as ``take``."""
+        self.hand_over(request)
+        while not wait_readable([self.fileno()], _POLL_MS / 1000) and not self.is_lost():
+            if self.is_stopped():
+                return self.give_up()
+        return self.take()
 
-        It is `unknown` when the process dies or ``stop`` is set meanwhile: it may have left at any
-        time since it was handed over. Raises ProbeFailed when one process after another dies, and
-        MachineError when the lab has ended.
-        """
-        oneshot, handed_ns = self.make_ready(), time.monotonic_ns()
-        try:
+    def hand_over(self, request: Request) -> None:
+        """Have a request sent. Raises MachineError when the lab has ended."""
+        oneshot = self.make_ready()
+        self._asked = request, time.monotonic_ns()
+        with suppress(ProbeFailed):  # `take` says so
             oneshot.send(request)
-            if self._is_answered(oneshot):
-                sample = oneshot.receive()
-                self._deaths = 0
-                return sample
-            why = "abandoned: the run was stopped"
+
+    def fileno(self) -> int:
+        """Return the descriptor on which the answer arrives."""
+        return self.make_ready().fileno()
+
+    def is_lost(self) -> bool:
+        """Has the process ended, or been silent for longer than a request can take?"""
+        return self.make_ready().is_lost()
+
+    def is_stopped(self) -> bool:
+        """Is no answer waited for any more?"""
+        return self._stop.is_set()
+
+    def take(self) -> Sample:
+        """Return the sample of what was handed over, once it is there or will never be.
+
+        It is `unknown` when the process dies: it may have left at any time since it was handed
+        over. Raises ProbeFailed when one process after another dies.
+        """
+        try:
+            sample = self.make_ready().receive()
         except ProbeFailed as error:
             self._deaths += 1
             if self._deaths >= _DEATHS:
                 raise
-            why = f"the probe ended: {error}"
-        self.close()
-        return unanswered(request.seq, request.endpoint, handed_ns, why)
+            return self._unanswered(f"the probe ended: {error}")
+        self._deaths = 0
+        return sample
+
+    def give_up(self) -> Sample:
+        """Wait for no answer, and return what is known: `unknown`."""
+        return self._unanswered("abandoned: the run was stopped")
 
     def close(self) -> None:
         """End the process. May be called again, as may ``ask``."""
@@ -302,13 +435,7 @@ class Sender(Closing):
         if oneshot is not None:
             oneshot.close()
 
-    def _is_answered(self, oneshot: Oneshot) -> bool:
-        """Wait for an answer, or for the end of who awaits it; False when told to stop."""
-        poll = select.poll()
-        poll.register(oneshot.fileno(), select.POLLIN)
-        while not poll.poll(_POLL_MS):
-            if self._stop.is_set():
-                return False
-            if oneshot.is_lost():
-                return True  # receiving will say so
-        return True
+    def _unanswered(self, why: str) -> Sample:
+        request, handed_ns = self._asked
+        self.close()
+        return unanswered(request.seq, request.endpoint, handed_ns, why)

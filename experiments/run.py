@@ -99,7 +99,8 @@ def system_of(prepared: Prepared, subject: Subject) -> dict[str, Any]:
     """Return what a manifest says of a system: program, options, and what its requests take.
 
     Of each endpoint and placement that are the round trips that no store could beat with replicas
-    at the same places, and those of the system's own protocol, where it is known.
+    at the same places, and those of the system's own protocol, where it is known; of an endpoint
+    whose requests differ, what decides how many they take.
     """
     plan, client, target = prepared.plan, prepared.client, prepared.target
     to_target = float(plan.node(client).site != plan.node(target).site)
@@ -119,6 +120,7 @@ def system_of(prepared: Prepared, subject: Subject) -> dict[str, Any]:
         "endpoints": subject.requests.names,
         "least_round_trips": bounds,
         **({"promised_round_trips": promised} if promised else {}),
+        **({"decides": decides} if (decides := subject.system.definition.decides) else {}),
     }
 
 

@@ -409,6 +409,8 @@ def system_entry(setup: Setup, api: str) -> dict[str, Any]:
         "objects": setup.system.objects(setup.options).names,
         "options": setup.system.effective(setup.plan, setup.options),
     }
+    if timeouts := setup.system.timeouts(setup.options):
+        entry["timeouts"] = timeouts
     if roles := setup.system.roles(setup.plan, setup.options):
         entry["roles"] = {role: list(nodes) for role, nodes in roles.items()}
     if binary.beside:

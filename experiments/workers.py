@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -206,7 +207,8 @@ class LatenessWatch:
     """How late the networks of running points are, as they write it into their bundles."""
 
     def __init__(self) -> None:
-        self._read: dict[Path, int] = {}
+        self._read: Counter[tuple[Path, int]] = Counter()
+        """Bytes, by file and its inode: that of a point that is begun again is another one."""
         self._looked_ns = time.monotonic_ns()
 
     def look(self, allowed_ms: Mapping[Path, float]) -> float:
@@ -225,18 +227,23 @@ class LatenessWatch:
         """Yield when bins begin that are new, and the greatest lateness in each, ms."""
         path = bundle / "lateness.jsonl"
         with suppress(OSError), path.open("rb") as file:  # not yet there, or no longer
-            file.seek(self._read.get(path, 0))
+            which = path, os.fstat(file.fileno()).st_ino
+            file.seek(self._read[which])
             for line in file:
-                if line.endswith(b"\n"):
-                    self._read[path] = self._read.get(path, 0) + len(line)
-                    told = json.loads(line)
-                    yield told["start_ns"], told["max_ns"] / 1e6
+                if not line.endswith(b"\n"):
+                    break  # it is being written: what follows would be the rest of it
+                self._read[which] += len(line)
+                told = json.loads(line)
+                yield told["start_ns"], told["max_ns"] / 1e6
 
 
-def _spent() -> tuple[int, int]:
-    """Return the time of all processors and their idle time, in ticks since the machine booted."""
-    fields = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    return sum(fields), fields[3] + fields[4]
+def _spent(stat: Path = Path("/proc/stat")) -> tuple[int, int]:
+    """Return the time of all processors and their idle time, in ticks since the machine booted.
+
+    What is niced counts as idle: it gives way.
+    """
+    fields = [int(each) for each in stat.read_text().splitlines()[0].split()[1:9]]
+    return sum(fields), fields[1] + fields[3] + fields[4]  # nice, idle, waiting for a disk
 
 
 _PROGRESS_EVERY_S = 0.2

@@ -108,6 +108,11 @@ class ObjectApi:
         told = {name: each for name, each in given.items() if getattr(blank, name) is not None}
         return replace(blank, seq=seq, phase=phase, key=key, deadline_ms=deadline_ms, **told)
 
+    @property
+    def lists(self) -> str | None:
+        """The endpoint that lists keys with a prefix, where there is one that is known."""
+        return PROTOCOLS["s3"].objects.list if self.in_buckets else None
+
     def buckets(self, names: Sequence[str]) -> list[Request]:
         """Return the requests that make what objects are put into, where there is such a thing."""
         each = enumerate(names if self.in_buckets else ())

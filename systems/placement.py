@@ -13,7 +13,7 @@ beyond that (a lock, a leader elsewhere, an index that is read before the data) 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,21 @@ def near(plan: Plan, target: str, held: Iterable[Iterable[str]]) -> list[int]:
     """Return, for each list of nodes, how many are in the site of the node that is asked."""
     site = plan.node(target).site
     return [sum(plan.node(name).site == site for name in nodes) for nodes in held]
+
+
+def nearest(count: int, distances: Sequence[Any]) -> Any:
+    """Return how far the last of so many is, of those that are the nearest; 0 for none.
+
+    Distances are numbers, or arrays of one shape, of as many networks. LookupError where there are
+    not so many.
+    """
+    import numpy as np  # which what only lists systems does without
+
+    if not count:
+        return 0
+    if count > len(distances):
+        raise LookupError(f"{count} others are to answer, and there are {len(distances)}")
+    return np.sort(distances, axis=0)[count - 1]
 
 
 def _count(number: int, what: str = "") -> str:

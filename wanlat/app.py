@@ -12,8 +12,22 @@ from typer.models import CommandFunctionType
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+VALUED_LATER = ("--advise",)
+"""Options that may stand alone: a value of theirs has a `=`."""
+
+
 class Command(TyperCommand):
     """A command whose help names each argument by its metavar, without a type."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; an option that stands alone has no value, the empty one."""
+        known = {name for each in self.params for name in each.opts}
+        given: list[str] = []
+        for place, word in enumerate(args):
+            is_value = any("=" in then for then in args[place + 1 : place + 2])
+            is_alone = word in known.intersection(VALUED_LATER) and not is_value
+            given.append(f"{word}=" if is_alone else word)
+        return super().parse_args(ctx, given)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return `[OPTIONS]`, then the arguments: those that may be left out in brackets."""

@@ -28,6 +28,7 @@ COMMANDS = {
     "run": "Run a study: measure the latency of each endpoint.",
     "drill": "Run drills: inject faults, then check every object.",
     "system": "List, show and install the systems under test.",
+    "place": "Rank the regions to put a cluster's nodes in, and its leader.",
     "trace": "Draw the messages and the critical path of one request.",
     "merge": "Make one bundle of the shards of a run, and show it.",
     "report": "Write the summary, tables, charts and page of a bundle again.",

@@ -125,6 +125,14 @@ Matrix = Annotated[
     list[str] | None,
     option("PARAMETER=V1,V2", "Measure every combination of these values; may be repeated"),
 ]
+Advise = Annotated[
+    list[str] | None,
+    option(
+        "[TIMEOUT=V1,V2]",
+        "Which timeout? Vary one, and kill who leads: what each value holds, and its price "
+        "(default: the first of the system's definition, at the values that it names)",
+    ),
+]
 Resume = Annotated[Path | None, option("BUNDLE", "Resume an incomplete run")]
 Bobd = Annotated[
     Path | None, option("PATH", "Program of the system bob", exists=True, dir_okay=False)

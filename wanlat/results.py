@@ -64,22 +64,33 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     A line says what came of each; ``verbose``: its tables. Return whether all of them passed.
     Raises BundleError.
     """
-    from wanlat.analysis.report import report
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from contextlib import ExitStack
+    from functools import partial
+
     from wanlat.analysis.report.drill import matrix_report
     from wanlat.bundle.documents import Points
     from wanlat.bundle.read import read_document
+    from wanlat.emulator.machine import cores
 
     known, documents = read_document(bundle, Points), list[dict[str, Any]]()
-    for point in known.points if known else ():
-        where = bundle / point.directory
-        if point.status == "complete":
-            made = (
-                show_report(where, as_json=False, verbose=True, svg=svg)
-                if verbose
-                else report(where, svg=svg, messages_of=messages_of)
+    complete = [each for each in (known.points if known else ()) if each.status == "complete"]
+    where = [bundle / each.directory for each in complete]
+    with ExitStack() as stack:
+        if verbose:
+            made: Iterator[dict[str, Any]] = (
+                show_report(each, as_json=False, verbose=True, svg=svg).summary.to_json()
+                for each in where
             )
-            documents.append(made.summary.to_json())
-            failures = documents[-1]["drill"]["failures"]
+        else:
+            # A report is seconds of one processor. Threads of this process are not to be forked.
+            spawned = multiprocessing.get_context("spawn")
+            pool = stack.enter_context(ProcessPoolExecutor(cores(), spawned))
+            made = pool.map(partial(_reported, svg=svg), where)
+        for point, document in zip(complete, made, strict=True):
+            documents.append(document)
+            failures = document["drill"]["failures"]
             style = "bold red" if failures else "bold green"
             say(f"{'failed' if failures else 'passed'}: {point.name}", style=style)
             for failure in failures:
@@ -90,6 +101,13 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     if as_json:
         emit({"drills": documents})
     return all(each["drill"]["passed"] for each in documents)
+
+
+def _reported(bundle: Path, *, svg: bool) -> dict[str, Any]:
+    """Write a bundle's report, and return its summary."""
+    from wanlat.analysis.report import report
+
+    return report(bundle, svg=svg, messages_of=messages_of).summary.to_json()
 
 
 def show_any(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> None:

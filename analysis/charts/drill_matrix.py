@@ -169,9 +169,10 @@ def _caption(matrix: DrillMatrix) -> Iterator[str]:
         f"sent during the fault, a box for each client ({'; '.join(clients)}), {EN_DASH} where "
         "nothing was; how many were due and never sent, because an earlier one was waiting; p99 of "
         "all that was ok, from when it was due; time from the first fault until all was normal "
-        "again; acknowledged writes that were lost, corrupt, stale, resurrected or unexpected when "
-        "every key was read again from every node. Of several runs of a cell the newest complete "
-        "one is shown, with the worst durability of all."
+        "again, where drills ran one at a time; acknowledged writes that were lost, corrupt, "
+        "stale, resurrected or unexpected when every key was read again from every node. Of "
+        "several runs of a cell the newest complete one is shown, with the worst durability of "
+        "all."
     )
     if full := shortened(matrix.series):
         yield f"In full: {'; '.join(full)}."

@@ -1,6 +1,6 @@
 """The timeline of a drill: every request, what was broken meanwhile, and what came back when.
 
-A panel for each client's reads, and one for its writes, one below another on one axis of time: a
+A panel for each client's reads, writes and lists, one below another on one axis of time: a
 mark a request at the instant it was due, as high as it took from then on. Below each panel a strip
 says which share of the requests sent in each short stretch was ok; above all of them stand the
 faults, each on a line of its own and named beside it, where no line crosses its name.
@@ -42,9 +42,8 @@ from wanlat.analysis.figures.drill.read import Drill, Row, fault_label
 from wanlat.analysis.names import count, shortened
 from wanlat.analysis.report import drill as words
 
-# Blue and ochre differ in lightness and for every kind of colour-blindness; outcomes differ in
-# shape as well.
-OPERATION_COLOURS = {"read": "#004488", "write": "#b8741a"}
+# They differ in lightness and for every kind of colour-blindness; outcomes differ in shape as well.
+OPERATION_COLOURS = {"read": "#004488", "write": "#b8741a", "list": "#3a8a8a"}
 UNKNOWN_COLOUR, BACK_COLOUR, SLOW_COLOUR = "#6b3fa0", "#117755", "#9a9a9a"
 AS_SHAPES = 2000
 """Up to so many requests each is an element of an SVG; more of them are a picture in it."""
@@ -148,7 +147,7 @@ def draw(drill: Drill) -> Figure:
         for number, (client, operation, figures) in enumerate(drill.clients):
             panel, strip = grid[1 + 2 * number : 3 + 2 * number]
             panel.set_label(f"{client['client']}/{operation}")
-            if operation == "read" or client["reads"] is None:
+            if not number or drill.clients[number - 1][0] is not client:
                 where = f"{client['client']}: on {client['node']}, target {client['target']}"
                 panel.set_title(where, loc="left", fontsize=BODY_PT)
             rows = drill.rows(client["client"], operation)
@@ -209,7 +208,7 @@ def _draw_lanes(axes: Axes, picture: Picture) -> None:
 
 
 def _draw_panel(axes: Axes, picture: Picture, rows: Any, limit_ms: float | None) -> None:
-    """One client's reads or writes: the requests, and above them the outages."""
+    """One client's reads, writes or lists: the requests, and above them the outages."""
     drill, (low_s, high_s) = picture.drill, picture.limits_s
     operation = rows["operation"].iloc[0]
     deadline_s = (drill["deadline_ms"] or high_s * 1000) / 1000
@@ -302,7 +301,7 @@ def _dressed(
     parts = [
         drill["description"].strip().rstrip("."),
         f"on {drill['topology']}",
-        every_ms and f"a read and a write of each client every {every_ms:g} ms",
+        every_ms and f"one request of each kind and client every {every_ms:g} ms",
         deadline_ms and f"deadline {deadline_ms / 1000:g} s",
         f"times × {drill['scale']:g}" if drill["scale"] != 1 else "",
     ]

@@ -55,11 +55,14 @@ def draw(answer: Answer) -> Figure:
         figure, panels = multiples(
             words, len(systems), columns=2, panel_in=4.2, y_label="RTT, ms", share_y=True
         )
+        tested = [of[id(rows[0])] for rows in systems if rows]
+        rtts = [test.network.rtt_ms for each in tested for test in each.tests]
+        span = min(rtts) / 1.15, max(rtts) * 1.3  # of all panels, which share the axis
         for axes, rows in zip(panels, systems, strict=True):
             if rows:
                 look = looks[series_of(rows[0])]
                 head(axes, labels[series_of(rows[0])], rows[0]["varied"])
-                _panel(axes, rows, of[id(rows[0])], (look.dark, look.colour))
+                _panel(axes, rows, of[id(rows[0])], (look.dark, look.colour), span)
         keys = [
             (Patch(facecolor=FAINT, edgecolor=QUIET), "the promise holds"),
             (Line2D([], [], ls="", marker="o", mfc=INK, mec=INK, ms=4), "tested: it held"),
@@ -73,11 +76,17 @@ def _whose(row: Row) -> str:
     return ", ".join(filter(None, (display_system(row["system"]), row["varied"])))
 
 
-def _panel(axes: Axes, rows: Sequence[Row], tested: Tested, colours: tuple[str, str]) -> None:
+def _panel(
+    axes: Axes,
+    rows: Sequence[Row],
+    tested: Tested,
+    colours: tuple[str, str],
+    span: tuple[float, float],
+) -> None:
     places = {row["at"]: place for place, row in enumerate(rows)}
     rtts = [test.network.rtt_ms for test in tested.tests]
     axes.set_yscale("log")
-    floor, ceiling = min(rtts) / 1.15, max(rtts) * 1.3
+    floor, ceiling = span
     axes.set_ylim(floor, ceiling)
     for row in rows:
         place, top = places[row["at"]], row["limit"] or row["inside"]
@@ -89,6 +98,7 @@ def _panel(axes: Axes, rows: Sequence[Row], tested: Tested, colours: tuple[str, 
             low, high = row["limit_ci95"]
             axes.vlines(place, low, high, color=colours[0], lw=2.4, zorder=4)
             axes.hlines([low, high], place - 0.09, place + 0.09, color=colours[0], lw=1.2, zorder=4)
+            top = max(top, high)
         axes.text(place, top * 1.1, limit_of(row), ha="center", fontsize=TINY_PT, zorder=5)
     for test in tested.tests:
         name = at(test.network, RTT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -11,19 +11,50 @@ from wanlat.analysis.charts import rows
 from wanlat.analysis.charts.frame import Words, caption, dress, legend
 from wanlat.analysis.charts.round_trips import draw_row, limits
 from wanlat.analysis.charts.style import applied, styles
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.index import Line, labels_of, no_slope
-from wanlat.analysis.figures.round_trips import path_cell
+from wanlat.analysis.figures.result import series_of
+from wanlat.analysis.figures.round_trips import or_else, path_cell, ways
 from wanlat.analysis.names import EN_DASH, count
+from wanlat.analysis.report.section import Answer, written
 
 
-def draw(lines: Sequence[Line]) -> Figure:
-    """The chart of `lines`, in their order."""
+def of_clusters(answer: Answer) -> Mapping[str, Figure]:
+    """The same of a study that was run on several clusters."""
+    figures = answer.figures
+    lines = [
+        Line(
+            series_of(row),
+            ", ".join(written(row[name]) for name in figures.parameters),
+            row["endpoint"],
+            "",
+            row["placement"],
+            tuple(clusters),
+            tuple(cluster["entry"] for cluster in clusters),
+        )
+        for row, clusters in zip(figures.rows, figures.arrays, strict=True)
+        if row["clusters"] > 1 and row["ways"]
+    ]
+    if not lines:
+        return {}
+    most = max(lines, key=lambda line: len(ways(line.rows)))
+    numbers = [(way["round_trips"], way["share"]) for way in ways(most.rows)]
+    name = with_placement(f"{labels_of(lines)[most.series]} {most.endpoint}", most.placement)
+    found = f"{name} takes {or_else(numbers, 0)} round trips"
+    return {"clusters-round-trips": draw(lines, (found, f"{answer.of}, cluster by cluster"))}
+
+
+def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:
+    """The chart of `lines`, in their order; `title`: a finding, and what it is of."""
     series = list(dict.fromkeys(line.series for line in lines))
     looks, labels = styles(series), labels_of(lines)
     placed = {(line.series, line.placement) for line in lines}
-    words = Words(
+    of_all = (
         f"Round trips of {count(len(lines), 'operation')} of {count(len(series), 'system')}",
         "Every operation of every system, on every topology that it was measured on",
+    )
+    words = Words(
+        *(title or of_all),
         "round trips between sites that a request waits for, one after the other",
         caption(
             series,

@@ -24,18 +24,13 @@ Pairs = Sequence[tuple[Row, Any]]
 
 
 class Quantity(NamedTuple):
-    """What is drawn of a row: the key of a figure (with dots: nested), its name and its unit.
-
-    ``whole``: what counts as one of it, which may be none; differences are judged by it, and an
-    axis shows one at least. 0: differences are judged by the figure itself.
-    """
+    """What is drawn of a row: the key of a figure (with dots: nested), its name and its unit."""
 
     key: str
     what: str
     unit: str
     scale: float = 1.0
     ci95: str = "no interval"
-    whole: float = 0.0
 
     @property
     def label(self) -> str:
@@ -45,7 +40,6 @@ class Quantity(NamedTuple):
 
 MEDIAN = Quantity("median_ms", "median", "ms", ci95="median_ci95_ms")
 ROUND_TRIPS = Quantity("round_trips", "slope", "round trips", ci95="ci95")
-_PER_REQUEST = Quantity("per_request", "round trips a request", "round trips", whole=1.0)
 _BARS = "Bars: 95 % intervals of one cluster each."
 
 
@@ -160,17 +154,10 @@ def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str) -> str | No
 
 
 def clusters_of(answer: Answer) -> Mapping[str, Figure]:
-    """The median of every cluster, and what they say together."""
-    return _clusters(answer, "clusters", MEDIAN)
+    """The median of every cluster, and what they say together.
 
-
-def round_trips_of_clusters(answer: Answer) -> Mapping[str, Figure]:
-    """The same of round trips."""
-    return _clusters(answer, "clusters-round-trips", _PER_REQUEST)
-
-
-def _clusters(answer: Answer, stem: str, quantity: Quantity) -> Mapping[str, Figure]:
-    """A chart of each combination of what else is varied."""
+    A chart of each combination of what else is varied.
+    """
     figures = answer.figures
     pairs = list(zip(figures.rows, figures.arrays, strict=True))
     said = [
@@ -178,34 +165,25 @@ def _clusters(answer: Answer, stem: str, quantity: Quantity) -> Mapping[str, Fig
         for row in figures.rows
     ]
     return {
-        name: _draw_clusters(answer.of + told, mine, quantity)
-        for name, told, mine in by_what_is_said(stem, pairs, said)
+        name: _draw_clusters(answer.of + told, mine)
+        for name, told, mine in by_what_is_said("clusters", pairs, said)
         if any(row["clusters"] > 1 for row, _ in mine)
     }
 
 
-def _apart(row: Mapping[str, Any], quantity: Quantity) -> float:
-    """How far clusters are from each other."""
-    apart: float = row["most"] - row["least"] if quantity.whole else row["spread"]
-    return apart
-
-
-def _draw_clusters(of: str, pairs: Pairs, quantity: Quantity) -> Figure:
+def _draw_clusters(of: str, pairs: Pairs) -> Figure:
     series = list(dict.fromkeys(series_of(row) for row, _ in pairs))
     looks, labels = styles(series), row_labels(series)
     panels = panel_names([row for row, _ in pairs])
     known = [row for row, _ in pairs if row["spread"] is not None]
-    most = max(known, key=lambda row: _apart(row, quantity))
+    most = max(known, key=lambda row: row["spread"])
     name = with_placement(f"{labels[series_of(most)]} {most['endpoint']}", most["placement"])
     words = Words(
-        f"{name} takes {digits(most['least'], 3)} to {digits(most['most'], 3)} {quantity.unit}, "
+        f"{name} takes {digits(most['least'], 3)} to {digits(most['most'], 3)} {MEDIAN.unit}, "
         "by cluster",
-        f"{quantity.what.capitalize()} · {of}: a mark a cluster",
+        f"{MEDIAN.what.capitalize()} · {of}: a mark a cluster",
         "cluster",
-        (
-            _BARS if quantity is MEDIAN else "",
-            "Band and line: mean over clusters with its 95 % interval (Student's).",
-        ),
+        (_BARS, "Band and line: mean over clusters with its 95 % interval (Student's)."),
     )
     dots = [
         Dot(
@@ -213,25 +191,23 @@ def _draw_clusters(of: str, pairs: Pairs, quantity: Quantity) -> Figure:
             series=series_of(row),
             placement=row["placement"],
             x=one[REPLICATE] - 1.0,  # from 0 on: no axis of names is logarithmic
-            y=one[quantity.key],
-            ci95=one.get(quantity.ci95),
+            y=one[MEDIAN.key],
+            ci95=one.get(MEDIAN.ci95),
             joined=False,
         )
         for (row, clusters), panel in zip(pairs, panels, strict=True)
         for one in clusters
-        if one[quantity.key] is not None
+        if one[MEDIAN.key] is not None
     ]
 
     def beneath(axes: Axes, name: str) -> None:
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, max(high, 1.1 * quantity.whole))
         for (row, _), panel in zip(pairs, panels, strict=True):
-            interval = row[f"{quantity.key}_ci95"]
+            interval = row[f"{MEDIAN.key}_ci95"]
             if panel == name and interval:
                 colour = looks[series_of(row)].at(row["placement"]).dark
                 axes.axhspan(*interval, color=colour, alpha=0.13, linewidth=0)
-                axes.axhline(row[quantity.key], color=colour, linewidth=0.9, alpha=0.8)
+                axes.axhline(row[MEDIAN.key], color=colour, linewidth=0.9, alpha=0.8)
 
     numbers = sorted({int(one[REPLICATE]) for _, rows in pairs for one in rows})
-    scale = Scale({n - 1.0: str(n) for n in numbers}, quantity.label, alike=False)
+    scale = Scale({n - 1.0: str(n) for n in numbers}, MEDIAN.label, alike=False)
     return draw_facets(words, dots, scale, beneath=beneath)

@@ -19,7 +19,14 @@ from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import endpoint_order, row_of
 from wanlat.analysis.figures.latency import latency, rounded
 from wanlat.analysis.figures.result import Figures, Row, figures_of
-from wanlat.analysis.figures.round_trips import round_trips
+from wanlat.analysis.figures.round_trips import (
+    DECIDED,
+    Status,
+    decided,
+    round_trips,
+    ways,
+    ways_cell,
+)
 from wanlat.analysis.names import EN_DASH, digits, estimate, share
 from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
 from wanlat.analysis.stats.intervals import of_mean
@@ -52,19 +59,26 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
     return None if found is None else replace(found, parameters=others)
 
 
-def per_request(bundle: Bundle) -> Figures | None:
-    """Round trips with `per_request`, their mean over the requests that lie on a line.
-
-    Which of several ways is the most frequent one is a toss, and what they take on average is not.
-    """
+def with_rest(bundle: Bundle) -> Figures | None:
+    """Round trips with their `rest`, the share of requests on no line, and the `entry` itself."""
     found = round_trips(bundle)
     if found is None:
         return None
-    rows = list[Row]()
-    for row in found.rows:
-        weight = sum(mode["share"] for mode in row["modes"])
-        whole = sum(mode["share"] * mode["round_trips"] for mode in row["modes"])
-        rows.append({**row, "per_request": whole / weight if weight else None})
+    rows = []
+    for row, entry in zip(found.rows, found.arrays, strict=True):
+        rest = max(0.0, 1 - sum(mode["share"] for mode in row["modes"]))
+        is_known = row["status"] is not Status.NO_NUMBER
+        rows.append({**row, "entry": entry, "rest": rest if is_known else None})
+    return replace(found, rows=tuple(rows))
+
+
+def ways_over_clusters(sweep: Sweep, figures: Figures) -> Figures | None:
+    """What requests take (`ways`), of all clusters of a point, and what has `decided` that."""
+    found = over_clusters(sweep, figures, ("rest",))
+    if found is None:
+        return None
+    pairs = zip(found.rows, found.arrays, strict=True)
+    rows = ({**row, "ways": ways(of), "decided": decided(of)} for row, of in pairs)
     return replace(found, rows=tuple(rows))
 
 
@@ -157,38 +171,30 @@ CLUSTERS = Section(
 )
 
 
-def _hundredths(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # and no minus before a zero
-
-
-def _trips(key: str) -> Callable[[Mapping[str, Any]], str]:
-    def said(row: Mapping[str, Any]) -> str:
-        if row[key] is None:
-            return EN_DASH
-        bounds = ", ".join(map(_hundredths, row[f"{key}_ci95"] or ()))
-        return f"{_hundredths(row[key])} [{bounds or EN_DASH}]"
-
-    return said
+def _ways_or_none(row: Row) -> str | None:
+    if not row["ways"] and row["rest"] is None:  # at one RTT there is no slope
+        return None
+    return ways_cell(row["ways"])
 
 
 CLUSTERS_ROUND_TRIPS = replace(
     CLUSTERS,
     key="clusters_round_trips",
     title="Round trips over clusters",
-    figures=per_request,
-    across=partial(over_clusters, names=("per_request", "round_trips")),
+    figures=with_rest,
+    across=ways_over_clusters,
     columns=(
         *_WHOSE,
-        Column("round trips a request [95 %]", _trips("per_request")),
-        Column(
-            "of one cluster",
-            lambda row: f"{_hundredths(row['least'])} – {_hundredths(row['most'])}",
-        ),
-        Column("main mode [95 %]", _trips("round_trips")),
+        Column("round trips [95 %]", _ways_or_none, words=True),
     ),
+    notes=(*_NOTES, DECIDED),
     definitions={
         **_DEFINITIONS,
-        "per_request": "mean over the requests that lie on a line, of the slopes of their modes",
+        "ways": "whole numbers of round trips that a twentieth of the requests take or more: the "
+        "slope of their modes, mean of the clusters that have some, and their share",
+        "rest": "share of the requests that are on no line",
+        "decided": "what decides how many round trips a request takes, where they differ: as the "
+        "system's definition says",
     },
-    charts="wanlat.analysis.charts.sweep:round_trips_of_clusters",
+    charts="wanlat.analysis.charts.index:of_clusters",
 )

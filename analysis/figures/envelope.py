@@ -131,11 +131,12 @@ def over(sweep: Sweep, figures: Figures) -> Figures | None:
             varied = ", ".join(f"{name} {row[name]}" for name in others if row[name] is not None)
             key = *(str(row[each]) for each in ("system", "version", "axis", "at")), varied
             groups.setdefault(key, []).append(({**row, "varied": varied}, tested))
-    found = figures_of(_pooled(pairs) for pairs in groups.values())
+    found = figures_of(pooled(pairs) for pairs in groups.values())
     return None if found is None else replace(found, parameters=others)
 
 
-def _pooled(pairs: Sequence[tuple[Row, Tested]]) -> tuple[Row, Tested]:
+def pooled(pairs: Sequence[tuple[Row, Tested]]) -> tuple[Row, Tested]:
+    """A limit of several clusters, whose rows are of the same axis at the same place."""
     rows = [row for row, _ in pairs]
     first, known = rows[0], [row for row in rows if row["limit"] is not None]
     row: dict[str, Any] = {key: value for key, value in first.items() if key != "point"}
@@ -311,7 +312,7 @@ ENVELOPE = Section(
     charts={"envelope": "wanlat.analysis.charts.envelope:draw"},
     is_trouble=lambda row: bool(row["lost"] or row["hysteresis"] or row["changed"]),
     group=lambda row: row["system"],
-    hidden=frozenset({"by_default", "varied"}),
+    hidden=frozenset({"varied"}),
     tables=(
         Table(
             title="Tested networks",

@@ -13,26 +13,19 @@ from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
 from wanlat.analysis.figures.result import Row
 from wanlat.analysis.figures.round_trips import (
+    DECIDED,
     NO_SLOPE,
-    ONE_MESSAGE,
     RoundTrips,
-    Status,
-    named,
-    or_else,
+    decided,
     round_trips,
     slope_cell,
     stated,
-    usual,
+    ways,
+    ways_cell,
 )
-from wanlat.analysis.names import (
-    EN_DASH,
-    format_ms,
-    format_trips,
-    format_trips_interval,
-    row_labels,
-)
-from wanlat.analysis.stats.intervals import of_mean
+from wanlat.analysis.names import EN_DASH, format_ms, row_labels
 from wanlat.bundle import documents
+from wanlat.bundle.read import is_there
 
 RTT_MS, _NEAR_MS = 100.0, 5.0
 """The RTT that latencies are given at, and how far from it one that was measured may lie."""
@@ -67,16 +60,11 @@ class Line:
         return "; ".join(dict.fromkeys(cell(row) or "" for row in self.rows))
 
     @property
-    def slope(self) -> str:
-        """The slope of each cluster; of several that agree, their mean and Student's interval."""
-        slopes = np.array([row["round_trips"] for row in self.rows], dtype=np.float64)
-        on_lines = all(row["status"] is Status.LINE for row in self.rows)
-        if len(self.rows) < SEVERAL or not on_lines or np.ptp(slopes) >= ONE_MESSAGE:
-            return self.each(slope_cell)
-        others = named([each for row in self.rows for each in usual(row, "modes")[1:]])
-        also = f" or {or_else(others, 2)}" if others else ""
-        mean, interval = float(slopes.mean()), of_mean(slopes)
-        return f"{format_trips(mean)} {format_trips_interval(interval)}{also}"
+    def headline(self) -> str:
+        """What its requests take, with shares: of each cluster, of several of all of them."""
+        if len(self.rows) >= SEVERAL and (found := ways(self.rows)):
+            return ways_cell(found)
+        return self.each(lambda row: ways_cell(ways([row])) if row["modes"] else slope_cell(row))
 
     @property
     def latency(self) -> str:
@@ -95,7 +83,7 @@ def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
     used = list[Path]()
     cells = dict[tuple[Series, str, str, str, str], list[tuple[Row, RoundTrips]]]()
     for directory in directories:
-        bundle = read_bundle(directory) if (directory / documents.RttSteps.FILE).exists() else None
+        bundle = read_bundle(directory) if is_there(directory / documents.RttSteps.FILE) else None
         figures = round_trips(bundle) if bundle and bundle.status == "complete" else None
         if bundle is None or figures is None:
             continue
@@ -131,6 +119,13 @@ def _target(bundle: Bundle, system: str) -> str:
 def no_slope(lines: Sequence[Line]) -> str | None:
     """Where latencies are on no line, and why."""
     return NO_SLOPE.of([(line.endpoint, row) for line in lines for row in line.rows])
+
+
+def what_decides(lines: Sequence[Line]) -> str | None:
+    """What decides how many round trips a request takes, where they differ."""
+    return DECIDED.of(
+        [(line.endpoint, {**line.rows[0], "decided": decided(line.rows)}) for line in lines]
+    )
 
 
 def labels_of(lines: Sequence[Line]) -> dict[Series, str]:

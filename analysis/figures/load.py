@@ -164,6 +164,7 @@ def _row(
         "topology": bundle.topology,
         "status": bundle.status,
         "duration_s": short(until_s),
+        "workers": int(offered["workers"]),
         "steady": {
             "verdict": steady.verdict,
             "of": "latency" if rate is not None else "rate",

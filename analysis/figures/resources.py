@@ -92,6 +92,7 @@ def _systems(bundle: Bundle) -> Iterator[Row]:
                 window: _number(used[window].loc[NODE, "rss_bytes_median"].mean())
                 for window in used
             },
+            "busiest_node_over_mean": _number(_busiest(used[LOADED].loc[NODE, "cpu_share"])),
             "idle_usage_subtracted": is_idle_known,
             "per_request": _each(grown * _seconds(spans[LOADED]), served) if is_counted else None,
             "sampling": {key: said.get(key) for key in _SAMPLING},
@@ -231,6 +232,11 @@ def _node(rows: pd.DataFrame, used: dict[str, Any]) -> dict[str, Any]:
     return entry | {key: _number(space[key].max(), whole=True) for key in ("space_bytes", "files")}
 
 
+def _busiest(shares: Any) -> float:
+    """The CPU time of the node that used most, over the mean of all; NaN where none is known."""
+    return float(shares.max() / shares.mean()) if shares.mean() > 0 else np.nan
+
+
 def _each(grown: Any, requests: pd.DataFrame) -> Row:
     """What counters `grown` by these `requests` make of each of them."""
     kinds = (grown / len(requests)).groupby("kind").sum(min_count=1).clip(lower=0)
@@ -335,6 +341,7 @@ RESOURCES = Section(
         "under load, the load",
         "rss_bytes": "resident memory of all processes of a node, shared pages counted in each",
         "cpu_share": "of one core",
+        "busiest_node_over_mean": "CPU time of the node that used most, over the nodes' mean",
         "per_request": "growth of counters while loaded, less as long an idle time's, over all "
         "requests, whatever their endpoint",
         "space_bytes": "what the directories of nodes take at the end; of a system, of all of them",

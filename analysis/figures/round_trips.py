@@ -28,10 +28,17 @@ from wanlat.analysis.figures.rtt_steps import (
     why_meaningless,
 )
 from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, seed_of
-from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, series_labels
+from wanlat.analysis.names import (
+    EN_DASH,
+    count,
+    format_ms,
+    format_trips,
+    format_trips_interval,
+    series_labels,
+)
 from wanlat.analysis.packets.evidence import PacketEvidence, Share, evidence_of
 from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, as_json
-from wanlat.analysis.stats.intervals import Interval
+from wanlat.analysis.stats.intervals import Interval, of_mean
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.analysis.stats.round_trips import Estimate, Mode, estimate
 from wanlat.analysis.stats.slopes import Indexes, Values, levels_of
@@ -53,6 +60,7 @@ DEFINITIONS = {
     "agrees": "whether critical paths lie in their mode's interval, widened by 0.1, request by "
     "request",
     "least_round_trips": "what no store with this promise and these places of replicas can beat",
+    "decides": "what decides between modes, as the system's definition says",
 }
 
 
@@ -61,7 +69,7 @@ _KEYS = (
     *("intercept_ms", "modes", "chain_round_trips", "wan_bytes", "wan_packets", "n", "failed"),
     *("integer", "intercept_ci95_ms", "mean_round_trips", "mean_ci95", "unexplained", "fit"),
     *("chains", "chains_n", "agrees", "disagreement", "least_round_trips", "least_why"),
-    *("wan_bytes_ci95", "wan_packets_ci95", "why", "why_no_chain"),
+    *("wan_bytes_ci95", "wan_packets_ci95", "why", "why_no_chain", "decides"),
 )
 
 
@@ -102,7 +110,8 @@ class RoundTrips(OfGroup):
     slope is not. `agrees` is None where one of the two answers is missing; where it is False,
     `disagreement` says in what. `wan_bytes` and `wan_packets` are the mean of one request.
     `least_round_trips` is what no store that keeps its promise can beat for this placement,
-    `least_why` why, or why it is not known.
+    `least_why` why, or why it is not known. `decides` is what the system's definition says that
+    decides between modes, None where it says nothing.
     """
 
     group: Group
@@ -123,6 +132,7 @@ class RoundTrips(OfGroup):
     wan_packets_ci95: Interval | None
     least_round_trips: float | None
     least_why: str | None
+    decides: str | None
     points: Points = field(compare=False, repr=False)
 
     @property
@@ -193,15 +203,16 @@ def round_trips(bundle: Bundle) -> Figures | None:
     """The figures of every endpoint and placement, in the order of tables; arrays: RoundTrips.
 
     None where the study is not one of round trips. Besides the keys of summary.json a row has
-    `status`, and the `remarks` on the run.
+    `status`, the `remarks` on the run, and what is `decided` between its modes.
     """
     if not bundle.has_rtt_steps:
         return None
     said = remarks(bundle, rtt_steps(bundle))
-    return figures_of(
+    pairs = [
         (entry.to_json() | {"status": entry.status, "remarks": said}, entry)
         for entry in round_trips_of(bundle)
-    )
+    ]
+    return figures_of((row | {"decided": decided([row])}, entry) for row, entry in pairs)
 
 
 def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
@@ -221,6 +232,11 @@ def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
 def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
     steps, groups, least = rtt_steps(bundle), grouped(bundle.measured), stated(bundle, _LEAST)
     systems = {group.series.system for group in groups}
+    decides = {
+        (system["name"], endpoint): what
+        for system in bundle.manifest.get("systems") or ()
+        for endpoint, what in system.get("decides", {}).items()
+    }
     evidence = {system: evidence_of(bundle, system) for system in systems}
     meaningless = {system: why_meaningless(bundle, steps, system) for system in systems}
     found = []
@@ -253,6 +269,7 @@ def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
                 **{name: getattr(cost, name, None) for name in _COST},
                 least_round_trips=known.get("round_trips"),
                 least_why=known.get("why") or None,
+                decides=decides.get((system, group.endpoint)),
                 points=points,
             )
         )
@@ -307,6 +324,9 @@ DISAGREES = "≠"
 """Stands behind a critical path that disagrees with the slope beside it."""
 _BELOW_LEAST_BY = 0.1
 _NAMED_AT_MOST = 6
+_LEAST_SHARE, _WHOLE_WITHIN = 0.05, 0.25
+"""So many requests make a number of round trips one to name; so near to it a mode's slope is."""
+NOT_KNOWN = "not known"
 
 
 def percents(shares: Sequence[float]) -> list[int]:
@@ -330,6 +350,61 @@ def or_else(trips: Sequence[tuple[float, float]], places: int | None = None) -> 
 def usual(row: Row, key: str) -> list[tuple[float, float]]:
     """Round trips that requests usually make, and their shares: by `modes`, or by `chains`."""
     return named([(each["round_trips"], each["share"]) for each in row[key]])
+
+
+def ways(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The whole numbers of round trips that requests take, ascending; a row for each cluster.
+
+    A mode counts for the whole number that its slope is near. Of each number that a twentieth of
+    the requests take: `round_trips`, the slope, mean of the clusters that have it, and `share`,
+    mean of all clusters in which a line was sought; with Student's intervals over clusters, of one
+    cluster those of its requests, which a share has not.
+    """
+    sought = [row["modes"] for row in rows if row["status"] is not Status.NO_NUMBER]
+    found = []
+    for number in sorted({round(mode["round_trips"]) for modes in sought for mode in modes}):
+        near = [
+            [mode for mode in modes if abs(mode["round_trips"] - number) < _WHOLE_WITHIN]
+            for modes in sought
+        ]
+        shares = np.array([sum(mode["share"] for mode in modes) for modes in near])
+        if shares.mean() < _LEAST_SHARE:
+            continue
+        main = [modes[0] for modes in near if modes]
+        slopes = np.array([mode["round_trips"] for mode in main])
+        low, high = of_mean(shares) if shares.size > 1 else (np.nan, np.nan)
+        found.append(
+            {
+                "round_trips": float(slopes.mean()),
+                "round_trips_ci95": of_mean(slopes) if slopes.size > 1 else main[0]["ci95"],
+                "share": float(shares.mean()),
+                "share_ci95": (max(low, 0.0), min(high, 1.0)) if shares.size > 1 else None,
+            }
+        )
+    return found
+
+
+def ways_cell(found: Sequence[Mapping[str, Any]]) -> str:
+    """Each of `ways` with its share and the rest: "2: 47 % [44, 50], 3: 51 % [48, 54], 2 % other".
+
+    Where there is one, its slope. A rest of less than a twentieth is not mentioned.
+    """
+    *shares, rest = percents([way["share"] for way in found])
+    other = [f"{rest} % other"] if rest >= 100 * _LEAST_SHARE else []
+    if len(found) == 1:
+        slope, interval = found[0]["round_trips"], found[0]["round_trips_ci95"]
+        return ", ".join([f"{format_trips(slope)} {format_trips_interval(interval)}", *other])
+    said = []
+    for number, way in zip(shares, found, strict=True):
+        ends = ", ".join(f"{100 * end:.0f}" for end in way["share_ci95"] or ())
+        interval = f" [{ends}]" if ends else ""
+        said.append(f"{round(way['round_trips'])}: {number} %{interval}")
+    return ", ".join([*said, *other])
+
+
+def decided(rows: Sequence[Row]) -> str | None:
+    """What decides how many round trips a request takes; None where there is but one number."""
+    return (rows[0]["decides"] or NOT_KNOWN) if len(ways(rows)) > 1 else None
 
 
 def slope_cell(row: Row) -> str:
@@ -394,7 +469,8 @@ def reasons(key: str, what: str) -> Note:
         by_reason: dict[str, list[str]] = {}
         for row in rows:
             name = with_placement(f"{labels[series_of(row)]} {row['endpoint']}", row["placement"])
-            by_reason.setdefault(str(row[key]).rstrip("."), []).append(name)
+            of = by_reason.setdefault(str(row[key]).rstrip("."), [])
+            of += [name] if name not in of else []
         parts = []
         for reason, of in by_reason.items():
             few = len(of) <= _NAMED_AT_MOST
@@ -409,6 +485,7 @@ def _remarks(rows: Sequence[Row]) -> str | None:
 
 
 NO_SLOPE = reasons("why", "No slope.")
+DECIDED = reasons("decided", "What decides how many round trips a request takes:")
 DISAGREEMENT = Note(
     f"The two answers disagree, marked {DISAGREES}: {{rows}}.",
     lambda row: row["agrees"] is False,
@@ -434,6 +511,7 @@ ROUND_TRIPS = Section(
     definitions=DEFINITIONS,
     notes=(
         NO_SLOPE,
+        DECIDED,
         DISAGREEMENT,
         Note(
             "Fewer round trips than a store can make that keeps the promise assumed for its "
@@ -460,5 +538,5 @@ ROUND_TRIPS = Section(
     charts="wanlat.analysis.charts.round_trips:charts_of",
     is_trouble=lambda row: bool(row["failed"] or row["why"]),
     group=lambda row: row_of(row["endpoint"]),
-    hidden=frozenset({"status", "remarks"}),
+    hidden=frozenset({"status", "remarks", "decided"}),
 )

@@ -47,7 +47,7 @@ from wanlat.analysis.packets.record import (
     why_no_record,
 )
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_json
+from wanlat.bundle.read import is_there, read_json
 
 NAME = "chains.json"
 
@@ -130,7 +130,7 @@ def _read_kept(bundle: Bundle, system: str) -> PacketEvidence | None:
     samples. Raises BundleError where the file is damaged.
     """
     path = bundle.directory / NAME
-    if not path.is_file():
+    if not is_there(path):
         return None
     try:
         kept = read_json(path)["systems"].get(system)

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from wanlat.bundle.errors import BundleError, refusing
+from wanlat.bundle.read import read_manifest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,6 +116,11 @@ def _summary(directory: Path, messages_of: MessagesOf) -> Summary:
     from wanlat.analysis.sweep import is_sweep, read_sweep
 
     is_matrix = is_sweep(directory)
+    if not is_matrix and read_manifest(directory).kind == "drills":
+        raise BundleError(
+            f"{directory} holds several drills. `wanlat report {directory}` writes the report of "
+            f"each; `wanlat drill matrix {directory} -o DIR` lays them beside each other."
+        )
     return summarize(read_sweep(directory) if is_matrix else read_bundle(directory, messages_of))
 
 
@@ -170,6 +176,7 @@ def replace_text(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.partial")
     try:
         plain = text.translate(_CONTROLS)
+        path.parent.mkdir(parents=True, exist_ok=True)  # a point whose matrix has its documents
         partial.write_text(plain, encoding="utf-8", errors="replace")  # half a surrogate pair
         os.replace(partial, path)
     except OSError as error:

@@ -6,7 +6,6 @@ not hold. The figures are those of the summary.json of each bundle.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,9 @@ from wanlat.analysis.claims import DECIDED_BY, Verdict, corrected_for, evaluated
 from wanlat.analysis.figures.published import published_rows
 from wanlat.analysis.grid import markdown
 from wanlat.analysis.report import replace_text
-from wanlat.analysis.report.index import PAGE, bundles_below
+from wanlat.analysis.report.index import PAGE
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import bundles_below, read_json
 
 
 def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path) -> Path:
@@ -30,7 +30,13 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     one are corrected for together. Raises BundleError where there is no bundle below `places`, one
     has no summary.json, or `out` cannot be written.
     """
-    kinds = {each: read_manifest(each)["kind"] for each in bundles_below(places)}
+    kinds = {each: read_manifest(each)["kind"] for place in places for each in bundles_below(place)}
+    # Of a point its matrix may have the documents.
+    lies_in = {
+        os.path.relpath(each, out): os.path.relpath(each.parents[1], out)
+        for each in kinds
+        if not (each / "manifest.json").is_file()
+    }
     # The points of a matrix are in its summary; drills of one bundle have one each.
     matrices = {each for each, kind in kinds.items() if kind == "matrix"}
     whole = [each for each in kinds if kinds[each] != "drills" and not matrices & {*each.parents}]
@@ -58,15 +64,15 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     text = [
         "# What was published, and whether it holds here\n",
         "Made by `wanlat report --claims`; not written by hand. Each claim of the publications "
-        "that this toolkit grew from, the bound that we put to its words, what the stored bundles "
-        "say, and a verdict; then their own tables, checked by computing. Only ratios are compared "
-        "with published ones: machine, versions and network are not theirs. [How a claim is "
-        "judged](../../reference/claims.md).\n",
+        "that this toolkit grew from, and of etcd's guide, the bound that we put to its words, "
+        "what the stored bundles say, and a verdict; then their own tables, checked by computing. "
+        "Only ratios are compared with published ones: machine, versions and network are not "
+        "theirs. [How a claim is judged](../../reference/claims.md).\n",
         f"**{verdicts.total()} verdicts: {counts}.**\n",
         f"{DECIDED_BY}\n",
         *sections,
         "## Bundles\n",
-        *(f"- [{path}]({path})" for path in sorted(used)),
+        *(f"- [{path}]({lies_in.get(path, path)})" for path in sorted(used)),
     ]
     out.mkdir(parents=True, exist_ok=True)
     replace_text(out / PAGE, "\n".join(text) + "\n")
@@ -100,16 +106,17 @@ def _summary(directory: Path, out: Path) -> dict[str, Any]:
     """The summary.json of a bundle, with what tells it from the others.
 
     `bundle`: its path, from `out`; `study`; `run`: that path without the name of its topology, so
-    that what was measured together on two networks has one.
+    that what was measured together on two networks has one; `place`: the last two names of it.
     """
     path = directory / "summary.json"
     try:
-        summary = json.loads(path.read_text("utf-8"))
+        summary = read_json(path)
         study = summary["bundle"]["study"]
         bundle = run = os.path.relpath(directory, out)
         for topology in _topologies(directory):
             run = run.replace(topology, "*")
         where = {"topology": summary["bundle"].get("topology"), "bundle": bundle, "run": run}
+        where["place"] = "/".join(directory.resolve().parts[-2:])
         return {**summary, **where, "study": study}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BundleError(

@@ -341,14 +341,19 @@ def finding_of_matrix(matrix: DrillMatrix) -> str:
 
 
 def recovery_text(run: Run) -> str:
-    """How long until all was normal again, or why nobody can say."""
+    """How long until all was normal again, or why nobody can say.
+
+    Of one that ran beside others only whether: a busy machine is slow to heal a store.
+    """
     figures = run.figures
     if how := ENDED.get(figures["status"]):
         return f"{how} in `{figures['reached']}`" if figures["reached"] else how
     if not figures["recovered"]:
         return "not known" if figures["recovered"] is None else "not back"
     back_s = figures["recovery_s"]
-    return f"back in {seconds(back_s)}" if back_s else "undisturbed"
+    if not back_s:
+        return "undisturbed"
+    return "back" if figures["at_once"] > 1 else f"back in {seconds(back_s)}"
 
 
 def durability_text(runs: Sequence[Run]) -> str:

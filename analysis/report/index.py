@@ -14,13 +14,14 @@ from pathlib import Path
 from wanlat.analysis.bundle import read_manifest
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.drill.matrix import DrillMatrix, Run, read_matrix, worst
-from wanlat.analysis.figures.index import RTT_MS, Line, no_slope, read_lines
+from wanlat.analysis.figures.index import RTT_MS, Line, no_slope, read_lines, what_decides
 from wanlat.analysis.figures.round_trips import path_cell
 from wanlat.analysis.grid import Grid, markdown
 from wanlat.analysis.names import count, series_labels, shortened
 from wanlat.analysis.report import replace_text
 from wanlat.analysis.report.drill import NOT_RUN, durability_text, recovery_text, scaled
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import bundles_below
 
 PAGE, CHART = "README.md", "round-trips"
 
@@ -34,7 +35,7 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     from wanlat.analysis.charts.index import draw
     from wanlat.analysis.charts.style import save
 
-    found = bundles_below(places)
+    found = sorted({each for place in places for each in bundles_below(place)})
     studies = [each for each in found if read_manifest(each)["kind"] == "study"]
     used, lines = read_lines(studies)
     drills = [each for each in found if read_manifest(each)["kind"] == "drill"]
@@ -69,12 +70,6 @@ def _whole(bundle: Path, out: Path) -> str:
     return os.path.relpath(bundle.parents[1] if bundle.parent.name == "points" else bundle, out)
 
 
-def bundles_below(places: Sequence[Path]) -> list[Path]:
-    """All bundles below `places`, those in others included."""
-    manifests = {path for place in places for path in place.glob("**/manifest.json")}
-    return sorted(path.parent for path in manifests)
-
-
 def _operations(lines: Sequence[Line]) -> Grid:
     series = list(dict.fromkeys(line.series for line in lines))
     labels, full = series_labels(series), shortened(series)
@@ -87,7 +82,7 @@ def _operations(lines: Sequence[Line]) -> Grid:
         (
             with_placement(line.endpoint, line.placement),
             *(line.topology, labels[line.series], line.target),
-            *(line.slope, line.each(path_cell)),
+            *(line.headline, line.each(path_cell)),
             line.each(lambda row: _known(row["promised_round_trips"])),
             line.each(lambda row: _known(row["least_round_trips"])),
             *(line.latency, line.clusters),
@@ -95,13 +90,14 @@ def _operations(lines: Sequence[Line]) -> Grid:
         for line in lines
     ]
     notes = [
-        "Round trips are the slope of latency against RTT, with what else a fifth of the requests "
-        "or more take; the critical path is counted in the packet record. The lower bound is what "
-        "no store that makes the same promise can do without, with its replicas where they are; "
-        "by its protocol: what the system's own documents say, where its definition has it. Two "
-        "clusters are divided by a semicolon; of more the mean and Student's interval are given.",
+        "Round trips are the slope of latency against RTT; where requests differ, each whole "
+        "number that a twentieth of them take or more, with its share. The critical path is "
+        "counted in the packet record. The lower bound is what no store that makes the same "
+        "promise can do without, with its replicas where they are; by its protocol: what the "
+        "system's own documents say, where its definition has it. Two clusters are divided by a "
+        "semicolon; of more the mean and Student's interval are given.",
         "Target node: whether it is the one that leads, of systems that have one.",
-        *([said] if (said := no_slope(lines)) else []),
+        *filter(None, (what_decides(lines), no_slope(lines))),
         *([f"In full: {'; '.join(full)}."] if full else []),
     ]
     words = frozenset(headers) - {"by its protocol", "lower bound", headers[-2]}
@@ -126,7 +122,8 @@ def _drills(matrix: DrillMatrix) -> Grid:
     headers = ("drill", "topology", *labels.values())
     note = (
         "Durability in the worst of the runs, and when all was normal again after the first fault, "
-        "in each. One run of one cluster where no number of runs is given."
+        "in each; where drills ran beside each other only whether it was. One run of one cluster "
+        "where no number of runs is given."
     )
     return Grid("Every system, every drill", headers, tuple(rows), frozenset(headers), (note,))
 

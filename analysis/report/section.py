@@ -252,6 +252,8 @@ class Answer:
 
     def _json(self, figures: Figures) -> list[dict[str, Any]]:
         left_out = {*self.section.hidden, *figures.parameters}
+        if self.section.flat:  # a row says where it was measured even if that varies
+            left_out -= {"topology"}
         rows = []
         for row in figures.rows:
             own = {key: as_json(value) for key, value in row.items() if key not in left_out}

@@ -38,6 +38,13 @@ _RTTS_MS, _THROUGHPUT_RTT_MS, _THROUGHPUT_S = (100.0, 1.0), 1.0, 3
 _LEAST_GBIT_PER_S = 12.0
 OURS, BARE = "wire", ("bare", "bare in UML")
 _NAMES = (OURS, "netem", "rattan", "toxiproxy", *BARE)
+_SPEED = "{gbit_per_s[median]:.2f} Gbit/s ({gbit_per_s[min]:.2f}–{gbit_per_s[max]:.2f})"
+COLUMNS = {"emulator": "{name}", "version": "{version}"}
+for _place, _rtt_ms in enumerate(_RTTS_MS):
+    COLUMNS[f"{_rtt_ms:g} ms: median error"] = f"{{errors_ms[{_place}][p50]:.3f}} ms"
+    COLUMNS[f"{_rtt_ms:g} ms: p99"] = f"{{errors_ms[{_place}][p99]:.3f}} ms"
+    COLUMNS[f"{_rtt_ms:g} ms: largest"] = f"{{errors_ms[{_place}][largest]:.3f}} ms"
+COLUMNS["throughput at 1 ms"] = _SPEED
 
 
 class Found(NamedTuple):
@@ -155,17 +162,10 @@ def _compare(options: argparse.Namespace) -> int:
     }
     found = in_rounds(options, turns)
     rows = [_row(name, versions[name], found[name]) for name in _NAMES if name in found]
-    columns = {"emulator": "{name}", "version": "{version}"}
-    for place, rtt_ms in enumerate(_RTTS_MS):
-        columns[f"{rtt_ms:g} ms: median error"] = f"{{errors_ms[{place}][p50]:.3f}} ms"
-        columns[f"{rtt_ms:g} ms: p99"] = f"{{errors_ms[{place}][p99]:.3f}} ms"
-        columns[f"{rtt_ms:g} ms: largest"] = f"{{errors_ms[{place}][largest]:.3f}} ms"
-    speed = "{gbit_per_s[median]:.2f} Gbit/s ({gbit_per_s[min]:.2f}–{gbit_per_s[max]:.2f})"
-    columns["throughput at 1 ms"] = speed
     if options.save:
         draw(rows, _DOCS / "emulators-compared")
-    of = {"rows": rows, "tables": table(rows, columns), "claims": [*_claims(rows), *absent]}
-    return finish(options, _HERE, page=_DOCS / "README.md", **of)
+    of = {"rows": rows, "tables": table(rows, COLUMNS), "claims": [*_claims(rows), *absent]}
+    return finish(options, _HERE, **of)
 
 
 def _row(name: str, version: str, rounds: Sequence[Found]) -> dict[str, Any]:

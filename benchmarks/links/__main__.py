@@ -33,7 +33,6 @@ from wanlat.topologies.errors import RunFailed
 from wanlat.topologies.resolve import Impairment
 
 _HERE = Path(__file__).parent
-_PAGE = _HERE.parents[1] / "docs" / "results" / "many-links" / "README.md"
 _SITES, _WAY = 21, Impairment(delay_ns=10_000_000)
 _LINKS = _SITES * (_SITES - 1) // 2
 _MBIT_PER_S = 100
@@ -42,7 +41,7 @@ _START_S, _PATIENCE_S = 6.0, 20.0
 _CARRIED, _LATE_MS = 0.95, 2.0
 """Of a rate that counts as carried; and of the round trips' error at p99, as studies tolerate."""
 _SHAPES = {"segments of up to 64 KiB": 65535, "packets of 1,500 bytes": 1}
-_COLUMNS = {
+COLUMNS = {
     "traffic": "{shape}",
     "loaded links": "{links}",
     "a stream": "{mbit_per_s:.0f} Mbit/s",
@@ -66,8 +65,8 @@ def _compare(options: argparse.Namespace) -> int:
         for links in options.links:
             print(f"{shape}: {links} links under traffic", file=sys.stderr)
             rows.append({"shape": shape, **_measure(links, segments, options)})
-    tables = table(rows, _COLUMNS)
-    return finish(options, _HERE, rows=rows, tables=tables, claims=[*_claims(rows)], page=_PAGE)
+    tables = table(rows, COLUMNS)
+    return finish(options, _HERE, rows=rows, tables=tables, claims=[*_claims(rows)])
 
 
 def _claims(rows: Sequence[Row]) -> Iterator[Claim]:

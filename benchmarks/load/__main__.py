@@ -29,7 +29,7 @@ _PROMISED_P99_MS = 3.0
 _RTT_MS = 100.0
 _INTERVAL_S, _SETTLE_S = 0.01, 0.6
 _LOOP = "while True: sum(range(1000))"
-_COLUMNS = {
+COLUMNS = {
     "busy processes": "{busy}",
     "n": "{n}",
     "median error": "{p50_ms:.3f} ms",
@@ -73,7 +73,7 @@ def _compare(options: argparse.Namespace) -> int:
         ),
         Claim("no probe is lost", str(lost), lost == 0),
     ]
-    more = {"rows": rows, "tables": table(rows, _COLUMNS), "backend": backend}
+    more = {"rows": rows, "tables": table(rows, COLUMNS), "backend": backend}
     return finish(options, Path(__file__).parent, claims=claims, **more)
 
 

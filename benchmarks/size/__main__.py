@@ -42,7 +42,7 @@ _SITES = {2: 2, 10: 2, 30: 3, 100: 5, 300: 10, 1000: 20}
 _WIDE = Impairment(delay_ns=20_000_000)
 _SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's Mininet is installed for this one
 _AFTER_MININET_S = 3
-_COLUMNS = {
+COLUMNS = {
     "emulator": "{emulator}",
     "nodes": "{nodes:,}",
     "sites": "{sites}",
@@ -79,8 +79,8 @@ def _compare(options: argparse.Namespace) -> int:
         row["further_ms"] = _further_ms(row, [r for r in rows if r["emulator"] == row["emulator"]])
     if options.save:
         draw(rows, _DOCS / "size")
-    found = {"rows": rows, "tables": table(rows, _COLUMNS), "claims": [*_claims(rows)]}
-    return finish(options, _HERE, page=_DOCS / "README.md", **found)
+    found = {"rows": rows, "tables": table(rows, COLUMNS), "claims": [*_claims(rows)]}
+    return finish(options, _HERE, **found)
 
 
 def _further_ms(row: Row, same: Sequence[Row]) -> float | None:

@@ -131,6 +131,13 @@ class EnvelopeSpec(YamlModel):
         description="On one network; where no verdict is reached by then"
         " the promise counts as not kept",
     )
+    kills: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="How often the node that leads is killed at last, the sites near each other, "
+        "until a write is acknowledged again: the price of a timeout",
+    )
     regions: str | None = Field(
         default="azure-regions",
         description="A topology whose pairs of sites are drawn beside the limits",

@@ -27,7 +27,7 @@ from wanlat.topologies.yaml_model import YamlModel, unique
 class Availability(YamlModel):
     """A bound on ok / attempted of the requests that were due in a window."""
 
-    of: Literal["reads", "writes"]
+    of: Literal["reads", "writes", "lists"]
     client: StrictStr | None = Field(default=None, description="whose; default: of all clients")
     phase: PhaseName = "during"
     since: Duration = Field(

@@ -1,4 +1,4 @@
-"""A drill's clients: open-loop readers and writers, and those who write the first objects and,
+"""A drill's clients: open-loop readers, writers and listers; those who write the first objects and,
 after the heal, read every key of the ledger from every node.
 
 Keys that were removed are read too, and those of which nobody knows whether they were put. An
@@ -14,16 +14,18 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Ledger, Object
+from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import (
+    Flight,
     Row,
     Schedule,
     Sender,
@@ -41,9 +43,9 @@ from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.protocols import Operation
 
-Way = Literal["read", "write"]
-
 FILL_OWNER = "filled"
+LISTED = 100
+"""The keys of a listing, where so many were written at first: none of them is removed."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,12 @@ class Load:
     """Called from the clients' threads."""
     delete_ratio: float = 0.0
     """The share of a writer's requests that delete an object of its own."""
+    filled: int = 0
+    """How many objects were written at first."""
+
+    def name(self, does: Operation) -> str:
+        """Return what samples call an operation."""
+        return str(self.api.lists) if does == "list" else self.api.name(does)
 
     def note(self, place: Place, way: Way, turn: Turn, key: str | None, came: Row) -> None:
         """Write down what came of a request."""
@@ -101,6 +109,7 @@ class PlacedSender(Sender):
         """Start its process."""
         self._way = way
         self.is_of(load, place)
+        self._then: Callable[[Sample], object]
         header = header_to(load.cluster.target(place.target), deadline_ms=deadline_ms)
         super().__init__(spawn_on(load.lab, place.node), header, stop)
 
@@ -111,53 +120,93 @@ class PlacedSender(Sender):
 
     def put(self, turn: Turn, what: Object, owner: str, left_ms: int) -> None:
         """Put an object, which ``owner`` may remove later."""
-        number = self._load.ledger.put(what, **self._who, owner=owner)
-        sample = self._send(turn, "write", what, left_ms)
-        self._load.ledger.complete(number, sample.outcome, sample.error)
+        ledger = self._load.ledger
+        number = ledger.put(what, **self._who, owner=owner)
+
+        def then(sample: Sample) -> None:
+            ledger.complete(number, sample.outcome, sample.error)
+
+        self._send(turn, self._on(turn, "write", what, left_ms), then)
 
     def remove(self, turn: Turn, owner: str, chance: random.Random, left_ms: int) -> bool:
         """Remove an object of the owner's; return whether there was any."""
-        chosen = self._load.ledger.remove_one(owner, chance, **self._who)
+        ledger = self._load.ledger
+        chosen = ledger.remove_one(owner, chance, **self._who)
         if chosen is None:
             return False
         number, what = chosen
-        sample = self._send(turn, "delete", what, left_ms)
-        # A store that does not find what it has acknowledged may have removed a part of it.
-        outcome = "unknown" if is_not_found(sample) else sample.outcome
-        self._load.ledger.complete(number, outcome, sample.error)
+
+        def then(sample: Sample) -> None:
+            # A store that does not find what it has acknowledged may have removed a part of it.
+            outcome = "unknown" if is_not_found(sample) else sample.outcome
+            ledger.complete(number, outcome, sample.error)
+
+        self._send(turn, self._on(turn, "delete", what, left_ms), then)
         return True
 
-    def get(self, turn: Turn, chance: random.Random, left_ms: int) -> None:
-        """Get any object whose put was acknowledged, where there is one."""
-        what = self._load.ledger.take_to_read(chance)
-        if what is not None:
-            try:
-                self._send(turn, "read", what, left_ms)
-            finally:
-                self._load.ledger.done_reading(what.key)
+    def get(self, turn: Turn, chance: random.Random, left_ms: int) -> bool:
+        """Get any object whose put was acknowledged; return whether there is one."""
+        ledger = self._load.ledger
+        what = ledger.take_to_read(chance)
+        if what is None:
+            return False
 
-    def leave_out(self, turn: Turn) -> None:
-        """Note that a request was due and is not sent."""
-        does: Operation = "delete" if turn.removes else self._way
-        row = never_sent(turn.seq, self._load.api.name(does))
-        self._load.note(self._place, self._way, turn, None, row)
+        def then(_: Sample) -> None:
+            ledger.done_reading(what.key)
 
-    def _send(self, turn: Turn, does: Operation, what: Object, left_ms: int) -> Sample:
-        request = on_object(self._load.api, does, turn.seq, what, left_ms)
-        sample = self.ask(request)
-        self._load.note(self._place, self._way, turn, what.key, row_of(sample, request))
+        self._send(turn, self._on(turn, "read", what, left_ms), then)
+        return True
+
+    def list(self, turn: Turn, left_ms: int) -> None:
+        """List the first of the keys that were written at first, all of which must be there."""
+        load = self._load
+        request = Request(
+            *(turn.seq, "measure", load.name("list"), BUCKET),
+            prefix=load.api.key(load.seed, FILL_OWNER, 0)[: -len(str(LISTED - 1))],
+            listed=min(load.filled, LISTED),
+            deadline_ms=left_ms,
+        )
+        self._send(turn, request, lambda _: None)
+
+    def take(self) -> Sample:
+        """Take the sample of what was sent, and write down what came of it; raises as above."""
+        return self._noted(super().take())
+
+    def give_up(self) -> Sample:
+        """Wait for no answer, and write that down."""
+        return self._noted(super().give_up())
+
+    def _noted(self, sample: Sample) -> Sample:
+        turn, request = self._sent
+        self._load.note(self._place, self._way, turn, request.key, row_of(sample, request))
+        self._then(sample)
         return sample
+
+    def _on(self, turn: Turn, does: Operation, what: Object, left_ms: int) -> Request:
+        return on_object(self._load.api, does, turn.seq, what, left_ms)
+
+    def _send(self, turn: Turn, request: Request, then: Callable[[Sample], object]) -> None:
+        self._sent, self._then = (turn, request), then
+        self.hand_over(request)
 
 
 class Client:
-    """The reader, or the writer, of one client of the drill."""
+    """The reader, the writer or the lister of one client of the drill."""
 
-    def __init__(self, load: Load, place: Place, way: Way, schedule: Schedule) -> None:
+    def __init__(
+        self, load: Load, place: Place, way: Way, schedule: Schedule, in_flight: int = 1
+    ) -> None:
         self.name = f"{place.name} {way}"
         self._load, self._place, self._way, self._schedule = load, place, way, schedule
+        self._in_flight = in_flight
         self._chance = random.Random(f"{load.seed}/{self.name}")
         self._next: Object | None = None
         self._described = 0
+        self._first: PlacedSender | None = None
+
+    def start(self, stop: threading.Event) -> None:
+        """Start the process of its first request, however long that takes; ``run`` ends it."""
+        self._first = self._sender(stop)
 
     def run(
         self,
@@ -184,27 +233,51 @@ class Client:
             (due_ns, Turn(seq, phase, due_ns, self._chance.random() < ratio))
             for seq, (due_ns, phase) in enumerate(instants)
         ]
-        deadline_ms = max(1, schedule.deadline_ns // 1_000_000)
-        own = by or PlacedSender(self._load, self._place, self._way, deadline_ms, stop)
-        with own if by is None else nullcontext(own) as sender:
+        with ExitStack() as stack:
 
-            def get_ready() -> None:
-                sender.make_ready()
-                # The hash of a large object takes time, so the next is described beforehand.
-                if self._way == "write" and self._next is None:
-                    key = self._load.api.key(self._load.seed, self.name, self._described)
-                    self._next = self._load.ledger.describe(key, self._load.object_bytes)
-                    self._described += 1
+            def more() -> PlacedSender:
+                if by is not None:
+                    return by
+                own, self._first = self._first or self._sender(stop), None
+                return stack.enter_context(own)
 
-            def send(turn: Turn, left_ms: int) -> None:
-                if self._way == "read":
-                    sender.get(turn, self._chance, left_ms)
-                elif not (turn.removes and sender.remove(turn, self.name, self._chance, left_ms)):
-                    assert self._next is not None
-                    what, self._next = self._next, None
-                    sender.put(turn, what, self.name, left_ms)
+            flight = Flight(
+                schedule=schedule,
+                at_most=self._in_flight,
+                more=more,
+                send=self._send,
+                leave_out=self._leave_out,
+            )
+            flight.follow(turns, stop, self._get_ready)
 
-            schedule.follow(turns, send, sender.leave_out, stop, get_ready)
+    def _sender(self, stop: threading.Event) -> PlacedSender:
+        deadline_ms = max(1, self._schedule.deadline_ns // 1_000_000)
+        return PlacedSender(self._load, self._place, self._way, deadline_ms, stop)
+
+    def _get_ready(self) -> None:
+        # The hash of a large object takes time, so the next is described beforehand.
+        if self._way == "write" and self._next is None:
+            key = self._load.api.key(self._load.seed, self.name, self._described)
+            self._next = self._load.ledger.describe(key, self._load.object_bytes)
+            self._described += 1
+
+    def _leave_out(self, turn: Turn) -> None:
+        """Note that a request was due and is not sent."""
+        row = never_sent(turn.seq, self._load.name("delete" if turn.removes else self._way))
+        self._load.note(self._place, self._way, turn, None, row)
+
+    def _send(self, sender: PlacedSender, turn: Turn, left_ms: int) -> bool:
+        """Have a request sent, where there is something to send."""
+        if self._way == "read":
+            return sender.get(turn, self._chance, left_ms)
+        if self._way == "list":
+            sender.list(turn, left_ms)
+        elif not (turn.removes and sender.remove(turn, self.name, self._chance, left_ms)):
+            self._get_ready()
+            what, self._next = self._next, None
+            assert what is not None
+            sender.put(turn, what, self.name, left_ms)
+        return True
 
 
 def fill(

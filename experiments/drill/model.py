@@ -26,6 +26,8 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_lines import load_yaml_model
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 
+Way = Literal["read", "write", "list"]
+"""What clients ask for; a part of what writes are removes."""
 PhaseName = Literal["before", "during", "after"]
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
 
@@ -33,6 +35,8 @@ MIN_INTERVAL = Duration(20 * 10**6)
 """Requests more often than this measure the machine that sends them."""
 MIN_REQUESTS = 10
 """Due of each client in a phase: of fewer nothing can be said."""
+MOST_IN_FLIGHT = 64
+"""Unless a drill says how many: each is a process."""
 
 
 def _system(given: str) -> str:
@@ -202,6 +206,20 @@ class Drill(YamlModel):
     deadline: Positive = Field(
         default=Duration(10 * 10**9), description="Of a request, counted from its due time"
     )
+    in_flight: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description=(
+            "Of a client's reads (writes) on their way at once, the most; default: as many as are "
+            f"due within `deadline`, so that none waits for another, or {MOST_IN_FLIGHT}"
+        ),
+    )
+    operations: Annotated[list[Way], unique("each is asked for all along")] = Field(
+        default=["read", "write"],
+        min_length=1,
+        description="What clients ask for; a store without `list` is not asked for it",
+    )
     objects: int = Field(
         default=200, ge=1, le=100_000, description="Written before anything is measured"
     )
@@ -236,6 +254,17 @@ class Drill(YamlModel):
         "ready_timeout": "it is `ready`, under `timeouts`",
         "claims": "claims are in files of their own; docs/reference/claims.md shows one",
     }
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many requests of a client and operation may be on their way."""
+        due = -(-self.deadline.ns // self.interval.ns) + 1
+        return self.in_flight or min(due, MOST_IN_FLIGHT)
+
+    @property
+    def waits_for_none(self) -> bool:
+        """Whether no request ever has to wait for others to be done."""
+        return self.most_in_flight * self.interval.ns > self.deadline.ns
 
     @property
     def selects(self) -> dict[str, Any]:

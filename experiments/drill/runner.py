@@ -16,10 +16,10 @@ from typing import Any
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
-from wanlat.experiments.drill.clients import Client, Load, Round, Way, fill, verify
+from wanlat.experiments.drill.clients import Client, Load, Round, fill, verify
 from wanlat.experiments.drill.faults import FaultInjection, RecordedService
 from wanlat.experiments.drill.ledger import Ledger
-from wanlat.experiments.drill.model import PHASES
+from wanlat.experiments.drill.model import PHASES, Way
 from wanlat.experiments.drill.prepare import Place, PreparedDrill
 from wanlat.experiments.drill.timeline import (
     CALIBRATION_S,
@@ -57,14 +57,16 @@ restart; the lab is gone."""
 TELL_EVERY_S = 10.0
 _SAMPLE_EVERY_S = 1.0
 """What nodes use is sampled as in studies."""
-_WAYS: tuple[Way, Way] = ("read", "write")
 _POLL_S = 0.1
 _HEAD_START_S = 0.5
-"""From starting the clients to their first request: each starts a process."""
+"""From starting the clients' threads to their first request."""
 _LETTING_GO_S = 3.0
 _ASK_LEADER_NS = 500_000_000
 """So long before the faults begin."""
 _LEAST_FILLING_DEADLINE_MS = 10_000
+_SENT_LATE_NS, _MOST_SENT_LATE = 100_000_000, 0.03
+"""On two cores with six to eight real clusters 1 % of the requests were so late; with ten, from 5 %
+to most, and reads that take 25 ms took seconds."""
 
 
 def run(
@@ -186,6 +188,7 @@ class _Stages:
         steps = self.prepared.steps
         self.faults = FaultInjection(self.session, self.lab, self.services, steps, self.stop)
         self.write_answer = bundle.lines("verification.jsonl")
+        self.sent = SentLate()
 
     def all(self) -> Iterator[tuple[str, float, Callable[[], None]]]:
         """Yield one after another, each with the time that it may take."""
@@ -215,10 +218,13 @@ class _Stages:
     def measure(self) -> None:
         """Send requests before, during and after the faults. Raises what a fault fails with."""
         phases, stop = spans(self.drill.phases), self.stop
+        lists = self.prepared.objects.lists is not None
+        ways = [way for way in self.drill.operations if way != "list" or lists]
+        senders = [self._client(*each) for each in product(self.prepared.places, ways)]
+        for each in senders:
+            each.start(stop)
         origin_ns = time.monotonic_ns() + round((_HEAD_START_S + WARMUP_S) * 1e9)
         self.session.bundle.write_manifest(origin_ns=origin_ns)
-
-        senders = [self._client(*each) for each in product(self.prepared.places, _WAYS)]
         running = {each.name: partial(each.run, origin_ns, phases, stop) for each in senders}
         clients = Workers(running, stop)
         try:
@@ -231,6 +237,8 @@ class _Stages:
             self.faults.cut_short()
             clients.join(_LETTING_GO_S)
             raise
+        if self.drill.waits_for_none and (said := self.sent.said()):
+            self.session.warn(said)
 
     def heal(self) -> None:
         """Start what is down, and wait until every node serves; one that does not is unread."""
@@ -282,7 +290,7 @@ class _Stages:
         interval_ns, deadline_ns = self.drill.interval.ns, self.drill.deadline.ns
         name, seed = f"{place.name} {way}", self.prepared.seed
         schedule = Schedule.of(interval_ns, deadline_ns, seed=seed, client=name)
-        return Client(self._load(place), place, way, schedule)
+        return Client(self._load(place), place, way, schedule, self.drill.most_in_flight)
 
     def _load(self, place: Place) -> Load:
         rtt_ms = requested_rtt_ms(self.prepared.plan, place.target)
@@ -296,12 +304,14 @@ class _Stages:
             constant={**self.prepared.of_samples, "rtt_ms": rtt_ms},
             on_row=self._take,
             delete_ratio=float(self.drill.delete_ratio),
+            filled=self.drill.objects,
         )
 
     def _take(self, row: Row) -> None:
         self.session.bundle.sample(row)
         if row["phase"] != "prepare":
             self.live.row(row["operation"], row["outcome"])
+            self.sent.take(row)
 
     def _watch(self, clients: Workers, origin_ns: int, phases: Sequence[Span]) -> None:
         """Tell how it goes until every client is done and every fault healed."""
@@ -345,6 +355,35 @@ class _Stages:
             self.session.recording.warn(f"Not every node served {when}{gone}. {error}")
 
 
+class SentLate:
+    """How many requests were sent too long after they were due, though none waited for another.
+
+    Then the clients did not get a processor, and nor did the store, of which nobody can see that.
+    """
+
+    def __init__(self) -> None:
+        self._sent = self._late = 0
+        self._lock = threading.Lock()
+
+    def take(self, row: Row) -> None:
+        """Count a request. Rows may come from any thread."""
+        if row["start_ns"] is not None and row["due_ns"] is not None:
+            with self._lock:
+                self._sent += 1
+                self._late += row["start_ns"] - row["due_ns"] > _SENT_LATE_NS
+
+    def said(self) -> str | None:
+        """Say so where it is too many of them."""
+        if self._late <= _MOST_SENT_LATE * self._sent:
+            return None
+        return (
+            f"{100 * self._late / self._sent:.0f} % of the requests were sent more than "
+            f"{_SENT_LATE_NS / 1e6:g} ms after they were due: this machine was too busy, and what "
+            "was slow or failed may be its doing. Run fewer drills at once (--jobs auto), or "
+            "nothing else beside them."
+        )
+
+
 class Live:
     """What a person sees of a drill's phases: one line, told anew now and then.
 
@@ -370,7 +409,8 @@ class Live:
             return
         self._told, self._told_s = news, now_s
         done, self._done = self._done, Counter()
-        rates = (f"{way}s {done[way, True]} ok, {done[way, False]} not" for way in _WAYS)
+        ways = dict.fromkeys(way for way, _ in done)
+        rates = (f"{way}s {done[way, True]} ok, {done[way, False]} not" for way in ways)
         self._report(
             f"{self._name}: {'warming up' if span.name == 'warmup' else span.name}",
             max(0, min(now_ns, span.until_ns) - span.begin_ns) // 10**9,

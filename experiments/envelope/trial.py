@@ -17,7 +17,8 @@ from typing import Any
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.envelope import PromiseSpec
-from wanlat.experiments.drill.clients import Client, Load, PlacedSender, Way
+from wanlat.experiments.drill.clients import Client, Load, PlacedSender
+from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import Row, Schedule, Workers
@@ -40,6 +41,7 @@ class Users(Closing):
     shared: Load
     """What is the same in every trial."""
     place: Place
+    """Where they are; their names begin with its."""
     promise: PromiseSpec
     _sent: int = field(default=0, init=False)
     _never: threading.Event = field(default_factory=threading.Event, init=False)
@@ -90,7 +92,7 @@ class Users(Closing):
         interval_ns = spans[0].until_ns // 4 if few else deadline_ns
         users: list[tuple[Client, PlacedSender]] = []
         for number, way in product(range(pairs), _WAYS):
-            name = f"user{self._sent}-{number + 1}"
+            name = f"{self.place.name}{self._sent}-{number + 1}"
             place = replace(self.place, name=name)
             sender = self._sender(number, way, load, place)
             schedule = Schedule.of(

@@ -6,6 +6,8 @@ to the test. When the verdict is known, all that was written meanwhile is read f
 lost write breaks the promise, however many trials held. Where another node has come to lead, the
 first is made to lead again, as when the cluster was started. A cluster that is not well again when
 it is near is restarted, and that is noted.
+
+At last, where the study asks for it, who leads is killed (`wanlat.experiments.envelope.price`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from contextlib import suppress
 from typing import Any
 
 from wanlat.bundle import documents
-from wanlat.bundle.documents import Envelope, Envelopes, Network, TestedNetwork, Trial
+from wanlat.bundle.documents import Envelope, Envelopes, Network, Price, TestedNetwork, Trial
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
@@ -28,6 +30,7 @@ from wanlat.experiments.config.envelope import EnvelopeSpec
 from wanlat.experiments.drill.clients import FILL_OWNER, Load, fill, verify
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import Place
+from wanlat.experiments.envelope.price import kill_leader, measure_idle, patience_s
 from wanlat.experiments.envelope.search import Limit, Question
 from wanlat.experiments.envelope.trial import Users, carry_out
 from wanlat.experiments.requests import NotFoundTracker
@@ -92,7 +95,7 @@ class EnvelopeWorkload(Workload):
                     constant=self.subject.of_samples,
                     on_row=self.bundle.sample,
                 ),
-                Place("users", prepared.client, prepared.target),
+                Place("user", prepared.client, prepared.target),
                 self.spec.promise,
             )
             with users:
@@ -100,6 +103,8 @@ class EnvelopeWorkload(Workload):
                 self._fill()
                 chance = random.Random(f"{prepared.seed}/envelope")
                 self.spec.plan.find(self._decide, chance, self._note)
+                if self.spec.kills:
+                    self._find_price()
             self._found.is_complete = True
             self._write()
         cluster.check()
@@ -217,8 +222,7 @@ class EnvelopeWorkload(Workload):
             node.stop(signal.SIGKILL)
         for node in self._cluster.nodes.values():
             node.start(self._lab)
-        ready_s = self.prepared.study.ready_timeout.s
-        self._cluster.await_serving(Wait(self._cluster.nodes, ready_s, self.tell))
+        self._cluster.await_serving(self._ready_again())
         self._cluster.when_one_died(self._lab.abort)
 
     def _verify(self, test: TestedNetwork, since: int) -> None:
@@ -241,6 +245,38 @@ class EnvelopeWorkload(Workload):
         )
         test.written = len(ledger.objects(since))
         test.lost, test.unread = len(lost), said.found.get("unread", 0)
+
+    def _find_price(self) -> None:
+        """Kill who leads, again and again, while the sites are near each other."""
+        price, kills = Price(), self.spec.kills
+        self._found.price = price
+        near = TestedNetwork(number=len(self._found.tests), network=self.spec.plan.near)
+        self._come_near(near)
+        self.tell("measuring the price", 0, kills, "nobody sends a request")
+        measure_idle(self._lab, price)
+        if not self._found.leads:
+            self.session.warn("no node says that it leads, so none was killed")
+            return
+        since, load = len(self._users.shared.ledger.objects()), self._users.shared
+        timeouts = self.subject.system.timeouts(self.subject.options)
+        waits_s = patience_s(max((each["ms"] for each in timeouts), default=0.0) / 1000)
+        for number in range(kills):
+            self.tell("measuring the price", number, kills, "killing who leads")
+            constant = {"rtt_ms": near.network.rtt_ms, "rtt_step": near.number}
+            heirs = f"heir{number + 1}-"
+            found = kill_leader(load, constant, heirs, waits_s, self._ready_again)
+            if found is None:
+                self.session.warn("there is no node besides the one that leads; it was not killed")
+                return
+            price.kills = [*price.kills, found]
+            self._write()
+        self._is_well = False
+        self._come_near(near)
+        self._verify(near, since)
+        price.written, price.lost, price.unread = near.written, near.lost, near.unread
+
+    def _ready_again(self) -> Wait:
+        return Wait(self._cluster.nodes, self.prepared.study.ready_timeout.s, self.tell)
 
     # -- the whole -----------------------------------------------------------------------------
 

@@ -20,6 +20,11 @@ def longest_ms(plan: Plan) -> float:
     return max(plan.rtt_ms(a, b) + plan.jitter_ms(a, b) for a in names for b in names)
 
 
+def disks(count: int) -> list[str]:
+    """Return the names of a node's disks, which are those of their directories."""
+    return ["disk", *(f"disk{number}" for number in range(2, count + 1))]
+
+
 def replicas(scene: dict[str, Any], key: bytes) -> tuple[str, ...]:
     """Return the nodes that hold a key: the vdisks are laid out here, so they are known."""
     vdisks: Layout = scene["layout"]

@@ -30,10 +30,10 @@ from wanlat.systems.engine.endpoints import Request, lacks
 from wanlat.systems.engine.protocols import PROTOCOLS, Objects
 from wanlat.systems.engine.text import KNOWN, Expression, Json, Known, Template, Text
 from wanlat.topologies.findings import Finding, YamlError
-from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.units import Duration, Fraction, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_lines import load_yaml_model
-from wanlat.topologies.yaml_model import YamlModel, refused
+from wanlat.topologies.yaml_model import YamlModel, refused, unique
 
 FILE, HOOKS = "system.yaml", "hooks.py"
 SHIPPED = Path(__file__).parents[1]
@@ -189,6 +189,54 @@ class Option(YamlModel):
     expected: StrictStr | None = Field(default=None, description="the pattern, in words")
     many: Literal["list", "mapping"] | None = None
     """it takes several values"""
+
+
+ROLES = {
+    "heartbeat": "how often who leads shows that it lives",
+    "election": "how long followers hear nothing before they elect another",
+    "link": "how long a connection between nodes may be silent before it counts as broken",
+    "request": "how long a node waits for another one's answer to a request",
+}
+
+
+class Follows(YamlModel):
+    """That a timeout is set by another one."""
+
+    timeout: StrictStr
+    """the other one"""
+    share: Fraction | None = Field(
+        default=None,
+        description="of the other one, as its makers advise; default: as their defaults are",
+    )
+    at_most: Fraction | None = Field(
+        default=None, description="of the other one; above it the store does not start"
+    )
+
+
+class Timeout(YamlModel):
+    """A timeout of the store, which `--advise` varies."""
+
+    role: Literal["heartbeat", "election", "link", "request"] = Field(
+        description="; ".join(f"`{role}`: {what}" for role, what in ROLES.items())
+    )
+    option: StrictStr
+    """the option, a duration with a default, that sets it"""
+    times: Annotated[float, Field(gt=0)] = Field(
+        default=1.0, description="so many times the option's value it is"
+    )
+    least: Duration | None = None
+    """the shortest that the store takes"""
+    most: Duration | None = None
+    """the longest that the store takes"""
+    rtts: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="its makers' rule: at least so many round-trip times"
+    )
+    follows: Follows | None = Field(default=None, description="it moves with another one")
+    tried: Annotated[list[Annotated[float, Field(gt=0)]], unique("each is measured once")] = Field(
+        default=[0.25, 0.5, 1, 2, 5, 10],
+        min_length=1,
+        description="which values are measured, as multiples of the default",
+    )
 
 
 class Requirement(YamlModel):
@@ -375,6 +423,9 @@ class Definition(Program):
     """by names for expressions"""
     options: dict[str, Option] = Field(default_factory=dict)
     """what studies may set"""
+    timeouts: dict[Name, Timeout] = Field(
+        default_factory=dict, description="those of the store; the first is the one to vary"
+    )
     values: dict[str, Expression] = Field(
         default_factory=dict, description="names for other expressions"
     )
@@ -429,7 +480,13 @@ class Definition(Program):
     promised: dict[str, Expression] = Field(
         default_factory=dict,
         description="round trips over WAN links that an endpoint (or reads, writes) takes by "
-        "construction; with `to_node(NAME)` and `to_majority(NAME)`: 0 in one site, else 1",
+        "construction; with `to_node(NAME)`, `to_majority(NAME)` and `to_nearest(N, NAME)`: 0 in "
+        "one site, else 1, and to predict latencies the RTT",
+    )
+    decides: dict[str, StrictStr] = Field(
+        default_factory=dict,
+        description="what decides how many round trips a request to an endpoint takes, if they "
+        "differ",
     )
 
     def _unfit_objects(self) -> list[Finding]:
@@ -445,6 +502,30 @@ class Definition(Program):
                 found.append(Finding(("objects", operation), why))
         return found
 
+    def _unfit_timeouts(self) -> list[Finding]:
+        """Each is set by an option, and follows at most one that follows none."""
+        found = []
+        for name, timeout in self.timeouts.items():
+            option, follows = self.options.get(timeout.option), timeout.follows
+            if option is None:
+                near = did_you_mean(timeout.option, list(self.options))
+                text = f"there is no option {show(timeout.option)}{near}"
+                found.append(Finding(("timeouts", name, "option"), text))
+            elif option.type != "duration" or option.default is None:
+                text = f"option {show(timeout.option)} is no duration with a default"
+                found.append(Finding(("timeouts", name, "option"), text))
+            if follows is None:
+                continue
+            leads = [each for each, one in self.timeouts.items() if one.follows is None]
+            if follows.timeout not in leads:
+                near = did_you_mean(follows.timeout, leads)
+                text = f"{show(follows.timeout)} is no timeout that follows none{near}"
+                found.append(Finding(("timeouts", name, "follows", "timeout"), text))
+            if follows.share and follows.at_most and follows.share > follows.at_most:
+                text = f"{follows.share} is more than `at_most`, {follows.at_most}"
+                found.append(Finding(("timeouts", name, "follows", "share"), text))
+        return found
+
     @model_validator(mode="before")
     @classmethod
     def _prepare(cls, raw: Any, info: ValidationInfo) -> Any:
@@ -458,7 +539,7 @@ class Definition(Program):
             text = f"there is no system {show(base)}{did_you_mean(str(base), bases)}"
             raise refused([Finding(("extends",), text)])
         if base is not None:
-            raw = _inherited(raw, yaml.safe_load((SHIPPED / base / FILE).read_text("utf-8")))
+            raw = _inherited(raw, _shipped(SHIPPED / base))
         try:
             hooks = _hooks(_with_hooks(directory, base))
         except Exception as error:  # whatever a user's own code raises
@@ -468,7 +549,10 @@ class Definition(Program):
         return raw
 
     def misfits(self) -> list[Finding]:
-        """What it is asked is of its protocol, and that has all it needs."""
+        """What it is asked is of its protocol, and that has all it needs; timeouts are its own."""
+        return [*self._unfit_timeouts(), *self._unfit_requests()]
+
+    def _unfit_requests(self) -> list[Finding]:
         if "{" in self.protocol:
             return []
         if self.protocol not in PROTOCOLS:
@@ -498,7 +582,8 @@ _ANYTHING = (
     *("nodes", "peers", "later", "topology", "version", "answer", "expected", "bucket"),
     *("each", "derive", "numbers", "range", "loop", "program", "plan", "listen"),
     *("here", "python", "key"),
-    *("target", "endpoint", "placement", "near", "to_node", "to_majority"),
+    *("target", "endpoint", "placement", "near", "to_node", "to_nearest"),
+    "to_majority",
 )
 
 
@@ -518,9 +603,26 @@ def _with_hooks(directory: Path, base: str | None) -> Path:
 
 
 _JOINED = (
-    *("ports", "options", "values", "recorded", "roles", "environment"),
-    *("endpoints", "objects"),
+    *("ports", "options", "timeouts", "values", "recorded", "roles", "environment"),
+    *("endpoints", "objects", "files"),
 )
+
+
+def _shipped(home: Path) -> Any:
+    """Return what a shipped definition says, in words that are true in another directory too."""
+    raw = _placed(yaml.safe_load((home / FILE).read_text("utf-8")), home)
+    raw["files"] = {name: str(home / each) for name, each in raw.get("files", {}).items()}
+    if isinstance(protos := raw.get("grpc", {}).get("protos"), list):
+        raw["grpc"]["protos"] = [str(home / each) for each in protos]
+    return raw
+
+
+def _placed(said: Any, home: Path) -> Any:
+    if isinstance(said, dict):
+        return {key: _placed(each, home) for key, each in said.items()}
+    if isinstance(said, list):
+        return [_placed(each, home) for each in said]
+    return said.replace("{here}", str(home)) if isinstance(said, str) else said
 
 
 def _inherited(raw: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:

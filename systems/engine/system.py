@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from wanlat.systems.engine import options as checked
-from wanlat.systems.engine import program
+from wanlat.systems.engine import program, timeouts
 from wanlat.systems.engine.cluster import Cluster
 from wanlat.systems.engine.definition import Definition, Program, Step
 from wanlat.systems.engine.install import Recipe
@@ -25,7 +26,7 @@ from wanlat.systems.engine.scene import Node, argv_of, at, listed, of_lab, recor
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemMissing
-from wanlat.systems.placement import Least, least_of, meanings_of, near
+from wanlat.systems.placement import Least, least_of, meanings_of, near, nearest
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import did_you_mean
 
@@ -47,6 +48,17 @@ class Messages(Protocol):
 
 Replicas = Callable[[bytes], tuple[str, ...] | None]
 """Takes a key; returns the nodes that hold it, the first one first; None when that is not known."""
+
+Distance = Callable[[str, str], Any]
+"""Takes two nodes; returns how far apart they are, or an array with that of many networks."""
+
+
+class _CountedError(Exception):
+    """What a store promises goes by how many replicas are in a site, and not by distances."""
+
+
+def _counted(_held: object) -> NoReturn:
+    raise _CountedError
 
 
 class System:
@@ -180,36 +192,80 @@ class System:
 
         Arguments are those of `least_round_trips`. None where that is not known by construction.
         """
-        scene = self._asked(plan, options, target, endpoint, placement)
+
+        def apart(a: str, b: str) -> int:
+            return int(plan.node(a).site != plan.node(b).site)
+
+        scene = self._asked(plan, options, target, endpoint, placement, apart)
+        known = self._promised(endpoint, options, scene)
+        return None if known is None else float(known)
+
+    def promised_distance(
+        self, plan: Plan, options: Options, target: str, endpoint: str, distance: Distance
+    ) -> Any | None:
+        """Return how far this store's own protocol goes for a request, in what ``distance`` is of.
+
+        With round-trip times that is its latency on the network alone. None where it is not known
+        by construction, or depends on more than distances.
+        """
+        scene = self._asked(plan, options, target, endpoint, "unknown", distance)
+        try:
+            return self._promised(endpoint, options, {**scene, "near": _counted})
+        except _CountedError:
+            return None
+
+    def leader_option(self, plan: Plan, options: Options) -> str | None:
+        """Return the option with the node by which its promises go; None where there is none."""
+        in_effect = self.scene(plan, options)["options"]
+        said = " ".join(self.definition.promised.values())
+        for name, option in self.definition.options.items():
+            is_named = re.search(rf"\boptions\.{name}\b", said)
+            if option.type == "node" and is_named and getattr(in_effect, name) is not None:
+                return name
+        return None
+
+    def _promised(self, endpoint: str, options: Options, scene: Mapping[str, Any]) -> Any | None:
         meanings = meanings_of(endpoint, self.objects(options).does(endpoint))
         for name, expression in self.definition.promised.items():
             if name in meanings:
-                known = evaluate(expression, scene)
-                return None if known is None else float(known)
+                return evaluate(expression, scene)
         return None
 
     def _asked(
-        self, plan: Plan, options: Options, target: str, endpoint: str, placement: str
+        self,
+        plan: Plan,
+        options: Options,
+        target: str,
+        endpoint: str,
+        placement: str,
+        distance: Distance = lambda _a, _b: 0,
     ) -> dict[str, Any]:
         """Return the names that expressions about one kind of requests know besides."""
         names = [node.name for node in plan.nodes]
 
-        def to_node(name: str) -> int:
-            return int(plan.node(name).site != plan.node(target).site)
+        def to_node(name: str) -> Any:
+            return distance(target, name)
 
-        def to_majority(name: str = target) -> int:
-            (beside,) = near(plan, name, [names])
-            return int(beside <= len(names) // 2)
+        def to_nearest(count: int, name: str = target, among: Iterable[object] = names) -> Any:
+            return nearest(count, [distance(name, str(e)) for e in among if str(e) != name])
+
+        def to_majority(name: str = target, among: Sequence[object] = names) -> Any:
+            return to_nearest(len(among) // 2, name, among)
 
         return {
             **self.scene(plan, options),
             **{"target": target, "endpoint": endpoint, "placement": placement},
-            **{"near": partial(near, plan, target), "to_node": to_node, "to_majority": to_majority},
+            **{"near": partial(near, plan, target), "to_node": to_node},
+            **{"to_nearest": to_nearest, "to_majority": to_majority},
         }
 
     def effective(self, plan: Plan, options: Options) -> dict[str, Any]:
         """Return the options as they are in effect on a topology, defaults filled in."""
         return recorded(self.definition, options, self.scene(plan, options))
+
+    def timeouts(self, options: Options) -> list[dict[str, Any]]:
+        """Return the store's timeouts with these options, as a manifest has them; in ms."""
+        return timeouts.entries(self.definition, options)
 
     def check_machine(self, plan: Plan, storage: str) -> None:
         """Raise MachineError when this machine cannot run the store on a lab of that storage."""
@@ -234,6 +290,8 @@ class System:
                     f"{plan.name}{did_you_mean(node, names)}. Correct the option, or leave it out."
                 )
         scene = self.scene(plan, options)
+        for wrong in timeouts.misfits(self.definition, options):
+            raise UserError(f"{self.title}'s {wrong}. Correct its options.")
         for requirement in self.definition.require:
             if not evaluate(requirement.that, scene):
                 raise UserError(filled(requirement.error, scene))

@@ -1,8 +1,8 @@
 """Synthetic bundles of drills: clients, a store that stalls or fails, a ledger; all from a seed.
 
-The clients are played request by request: each is sent when it is due or when the one before it
-is done, so that what a stall does to them is what it does to real ones. The instants at which the
-store misbehaves are given by the test, which therefore knows the truth.
+The clients are played request by request: each is sent when it is due or when one before it is
+done, as many at once as are `in_flight`, so that what a stall does to them is what it does to real
+ones. The instants at which the store misbehaves are given by the test, which so knows the truth.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -80,6 +81,7 @@ class Play:
     latency_ms: tuple[float, float] = (5.0, 60.0)
     jitter: float = 0.2
     heavy_tail: float = 0.0
+    in_flight: int = 1
     seed: int = 7
     files: dict[str, list[Row]] = field(
         default_factory=lambda: {n: [] for n in ("samples", "ledger", "events", "verification")}
@@ -97,7 +99,8 @@ class Play:
         before_s, during_s, _ = self.phases_s
         interval_s, deadline_s = self.interval_ms / 1000, self.deadline_ms / 1000
         mean_s = self.latency_ms[operation == "write"] / 1000
-        due_s, free_s, seq = self.rng.uniform(0, interval_s), 0.0, 0
+        due_s, seq = self.rng.uniform(0, interval_s), 0
+        free_s = [0.0] * int(self.in_flight)
         own: list[str] = []
         while due_s < sum(self.phases_s):
             ended = (due_s >= before_s) + (due_s >= before_s + during_s)
@@ -109,16 +112,18 @@ class Play:
                 **{"phase": ("before", "during", "after")[ended], "start_ns": None},
                 "endpoint": "GetObject" if operation == "read" else "PutObject",
             }
-            start_s = max(due_s, free_s)
+            start_s = max(due_s, heappop(free_s))
             # As the drill's own clients: what has not half of its time left is not sent any more.
             if start_s - due_s > deadline_s / 2:
-                row |= {"outcome": "fail", "error": "not sent: an earlier request was waiting"}
+                row |= {"outcome": "fail", "error": "not sent: earlier requests were waiting"}
+                heappush(free_s, start_s)
             else:
                 wait_s = mean_s * (1 + self.rng.uniform(-self.jitter, self.jitter))
                 wait_s *= self.rng.lognormvariate(0, self.heavy_tail) if self.heavy_tail else 1
                 served = self._served(start_s, wait_s, due_s + deadline_s, troubles)
-                outcome, error, free_s = served
-                start_ns, end_ns = _ns(start_s), _ns(free_s)
+                outcome, error, end_s = served
+                heappush(free_s, end_s)
+                start_ns, end_ns = _ns(start_s), _ns(end_s)
                 key = self.rng.choice(self.keys) if operation == "read" and self.keys else ""
                 if operation == "write":
                     remove = bool(own) and self.rng.random() < 0.1

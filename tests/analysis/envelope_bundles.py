@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,18 @@ def write_envelope(
     limit: Mapping[str, Any] | None = None,
     test: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    price: Mapping[str, Any] | None = None,
+    timeouts: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Write the bundle of one cluster that holds up to 2 % more and less than ``limit_ms``.
 
     Up to half of it where 1 % is lost. ``limit`` and ``test`` override keys of the first of each.
+    ``price`` is that of its ``timeouts``.
     """
     directory.mkdir(parents=True, exist_ok=True)
     study = {**STUDY, "options": options or {}}
-    write_bundle(directory, systems=(MINIO,), n=1, manifest={"study": study})
+    its = dict(zip(("name", "version"), MINIO, strict=True)) | {"timeouts": list(timeouts)}
+    write_bundle(directory, systems=(MINIO,), n=1, manifest={"study": study, "systems": [its]})
     lossy = {**NEAR, "loss": 0.01}
     (directory / "envelope.json").write_text(
         json.dumps(
@@ -39,7 +43,7 @@ def write_envelope(
                         "system": "minio",
                         "tests": [
                             _test(0, limit_ms, "holds") | dict(test or {}),
-                            _test(1, 1.1 * limit_ms, "fails"),
+                            _test(1, 1.02 * limit_ms, "fails"),
                             _test(2, limit_ms / 2, "holds", lossy),
                         ],
                         "limits": [
@@ -47,6 +51,7 @@ def write_envelope(
                             _limit("loss", NEAR, 0.1),
                             _limit("rtt", lossy, limit_ms / 2),
                         ],
+                        "price": price,
                         "regions": [
                             {"sites": sites, "rtt_ms": ms} for sites, ms in REGIONS.items()
                         ],
@@ -60,7 +65,8 @@ def write_envelope(
 def _test(
     number: int, rtt_ms: float, verdict: str, network: Mapping[str, Any] = NEAR
 ) -> dict[str, Any]:
-    trial = {"span_ns": [1, 2], "held": verdict == "holds", "broken": None}
+    broken = None if verdict == "holds" else "n1 led, then n2"
+    trial = {"span_ns": [1, 2], "held": verdict == "holds", "broken": broken}
     told = {"number": number, "network": {**network, "rtt_ms": rtt_ms}, "trials": [trial] * 4}
     return {**told, "verdict": verdict, "written": 40}
 

@@ -98,6 +98,22 @@ def test_ranges_and_figures_per_column_are_data_too() -> None:
     assert (absent["comparisons"], absent["verdict"]) == ([], NOT_DECIDED)
 
 
+def test_replicates_are_clusters_of_one_figure_and_compared_one_by_one() -> None:
+    times = {"a": (1.0, 2.0, 4.0), "b": (2.0, 4.4, 7.2)}
+    repeated = [
+        row(system, MIB, ms, others={"replicate": number})
+        for system, of in times.items()
+        for number, ms in enumerate(of, 1)
+    ]
+    claim = OVER_A | {"where": {"system": "b"}, "over": {"system": "a"}}
+    for same in (["object_bytes"], ["object_bytes", "others"]):
+        (found,) = evaluated([claim | {"same": same}], {"sizes": {"entries": repeated}})
+        (one,) = found["comparisons"]
+        assert (one["clusters"], one["n"]) == (3, [300, 300])
+        assert one["value"] == pytest.approx((2.0 * 2.2 * 1.8) ** (1 / 3))
+        assert one["ci95"][0] < 1.8 and one["ci95"][1] > 2.2
+
+
 def test_of_many_on_the_brink_none_is_decided_alone() -> None:
     claim = {"id": "brink", "claim": "", "rows": "sizes.entries", "figure": "mean_ms"}
     claim |= {"at_least": 1, "same": ["object_bytes"]}

@@ -14,6 +14,8 @@ from chart_checks import assert_apart, texts_of
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
 
+from wanlat.analysis.figures.clusters import CLUSTERS_ROUND_TRIPS
+from wanlat.analysis.figures.round_trips import NOT_KNOWN, Status, decided, ways, ways_cell
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.summary import Summary, summarize
 from wanlat.analysis.sweep import read_sweep
@@ -116,3 +118,45 @@ def test_clusters_of_several_hosts_say_so(tmp_path: Path) -> None:
     (grid,) = (grid for name, grid in alone.grids() if name == "clusters")
     assert "hosts" not in grid.headers
     assert not any("host" in note for note in alone.notes)
+
+
+def cluster(
+    *modes: tuple[float, float], status: Status = Status.LINE, decides: str | None = None
+) -> dict[str, Any]:
+    """A row of round trips: a share of the requests on a line of that slope each."""
+    found = [
+        {"share": share, "round_trips": slope, "ci95": (slope - 0.01, slope + 0.01)}
+        for share, slope in modes
+    ]
+    return {"modes": found, "status": status, "decides": decides}
+
+
+def test_a_number_of_round_trips_has_its_share_over_clusters() -> None:
+    rows = [
+        cluster((0.6, 2.0), (0.2, 2.98), (0.1, 3.02)),
+        cluster((0.5, 3.0), (0.4, 2.0)),
+        cluster((0.5, 2.0), (0.4, 3.0), (0.06, 3.6)),
+    ]
+    two, three = ways(rows)
+    assert two["share"] == pytest.approx(0.5)
+    assert two["share_ci95"] == pytest.approx(of_mean(np.array([0.6, 0.4, 0.5])))
+    assert three["round_trips"] == pytest.approx(np.mean([2.98, 3.0, 3.0]))
+    assert ways_cell([two, three]) == "2: 50 % [25, 75], 3: 40 % [15, 65], 10 % other"
+    assert ways_cell(ways(rows[:1])) == "2: 60 %, 3: 30 %, 10 % other"
+    # Where no line was found, no request is on one; where none was sought, nothing is known.
+    without = [*rows, cluster(status=Status.NOT_A_LINE), cluster(status=Status.NO_NUMBER)]
+    assert ways(without)[0]["share"] == pytest.approx(1.5 / 4)
+
+
+def test_what_decides_is_said_where_requests_differ_or_is_not_known() -> None:
+    one, several = cluster((0.98, 4.0), decides="chance"), cluster((0.5, 0.0), (0.5, 1.0))
+    assert ways_cell(ways([one])) == "4.00 [3.99, 4.01]"
+    assert decided([one]) is None
+    assert decided([several]) == NOT_KNOWN
+    assert decided([{**several, "decides": "chance"}]) == "chance"
+
+
+def test_clusters_at_one_rtt_have_no_round_trips_and_a_table_all_the_same() -> None:
+    (column,) = CLUSTERS_ROUND_TRIPS.columns[-1:]
+    assert column.of({"ways": [], "rest": None}) == "–"
+    assert column.of({"ways": [], "rest": 1.0}) == "100 % other"

@@ -202,7 +202,13 @@ def run_of(name: str = "one-node-killed", series: Series = MINIO, **changed: Any
     claims, scale = changed.pop("claims", claimed("holds")), changed.pop("scale", 1.0)
     figures = {
         **{"bundle": "b", "started": "2026-03-01", "status": "complete", "reached": "done"},
-        **{"longest_outage_s": 0.0, "recovered": True, "recovery_s": 0.0, "durability": GOOD},
+        **{
+            "at_once": 1,
+            "longest_outage_s": 0.0,
+            "recovered": True,
+            "recovery_s": 0.0,
+            "durability": GOOD,
+        },
         **{"during": {"reads": changed.pop("reads", WELL), "writes": WELL}, **changed},
     }
     return Run(DrillKey(name, "four-sites", scale), series, figures, claims)
@@ -224,6 +230,11 @@ SAID: dict[str, tuple[list[Run], list[str], list[str]]] = {
         [run_of(reads=HALF, recovered=False, recovery_s=None)],
         ["0 %", "40", "not back"],
         ["near 100 %, far 0 %", "| 40 |", "not back"],
+    ),
+    "a time to recover is one that had the machine to itself": (
+        [run_of(recovery_s=31.0), run_of("b", recovery_s=32.0, at_once=8)],
+        ["back in 31.0 s", "back"],
+        ["| back in 31.0 s |", "| back |"],
     ),
     "a newer run hides no loss and no claim that did not hold": (
         [

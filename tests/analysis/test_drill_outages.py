@@ -68,6 +68,7 @@ slow15 10-10.3 | interval=25         | slow=0 recovery=0 | a hiccup of a few req
 slow15 10-11.5 | interval=25         | slow=1 recovery=7.5 | longer than a hiccup
 down 12-19     | faults=2            | recovery=15 after_heal=3 | first injection, last heal
 stall 2-4      | faults=0            | longest=2 recovered=None recovery=None | nothing was injected
+down 0-34      |                     | outages=1 longest=0 recovered=None | nothing is normal
 none 0-0       | latency=40          | outages=0 slow=0 longest=0 recovery=0 after_heal=0 | healthy
 none 0-0       | latency=3 jitter=.9 | outages=0 slow=0 longest=0 recovery=0 after_heal=0 | healthy
 none 0-0       | latency=1 jitter=0 tail=1 | outages=0 slow=0 longest=0 recovery=0 | healthy
@@ -92,8 +93,8 @@ def test_each_definition_holds(case: str) -> None:
     several = {0.0: [], 1.0: one, 2.0: [fault(4.0, 8.0), fault(12.0, 16.0)]}
     faults = several[scene.pop("faults", 1.0)]
     more = {SCENE[name]: value for name, value in scene.items()}
-    for seed in range(2):
-        told = client(*troubles, seed=seed, faults=faults, **more)
+    for seed, in_flight in ((0, 1), (1, 1), (2, 100)):
+        told = client(*troubles, seed=seed, in_flight=in_flight, faults=faults, **more)
         for name, wanted in (each.split("=") for each in expected):
             found = told[FIGURES.get(name, name)]
             value, _, around = wanted.partition("±")
@@ -134,3 +135,32 @@ def test_outages_agree_with_the_definition(drawn: list[str], fault_at: int) -> N
         expected.append((begin, float(len(drawn)), False))
     assert [(each["begin_s"], each["end_s"], each["ended"]) for each in told] == expected
     assert [each["before_fault"] for each in told] == [b < fault_at for b, _, _ in expected]
+
+
+SENT = st.tuples(st.sampled_from([GOOD, LATE, BAD]), st.integers(1, 40))
+
+
+@settings(max_examples=80)
+@given(st.lists(SENT, min_size=1, max_size=30))
+def test_several_on_their_way_are_back_with_the_first_answer_to_what_was_sent_since(
+    drawn: list[tuple[str, int]],
+) -> None:
+    """Each is sent a second after the one before, and takes so many halves of one."""
+    import pandas as pd
+
+    begins = [float(second) for second in range(len(drawn))]
+    ends = [begin + took / 2 for begin, (_, took) in zip(begins, drawn, strict=True)]
+    said = [what for what, _ in drawn]
+    requests = pd.DataFrame({"begin_s": begins, "end_s": ends, "status": said}, dtype=object)
+    told = [*outages_of(requests, None, 100.0, 99.0)]
+    answers = [(b, e) for b, e, what in zip(begins, ends, said, strict=True) if what != BAD]
+    expected, back_s = [], 0.0
+    for begin, what in zip(begins, said, strict=True):
+        if what in (BAD, LATE) and begin >= back_s:
+            back_s = min((end for sent, end in answers if sent >= begin), default=99.0)
+            expected.append((begin, back_s))
+    assert [(each["begin_s"], each["end_s"]) for each in told] == expected
+    for each in told:
+        within = [each["begin_s"] <= begin < each["end_s"] for begin in begins]
+        hit = [what for what, inside in zip(said, within, strict=True) if inside and what != GOOD]
+        assert each["requests"] == len(hit)

@@ -145,6 +145,10 @@ def test_a_file_may_be_missing_but_not_damaged(tmp_path: Path, name: str) -> Non
     with pytest.raises(BundleError, match="damaged"):
         read_drill(path)
     file.unlink()
+    if name == "samples":  # of a drill that is complete: no figure is better than zeros
+        with pytest.raises(BundleError, match="has no samples"):
+            read_drill(path)
+        return
     drill = read_drill(path)
     assert not drill["passed"] or name == "events"
     json.dumps(drill.document, allow_nan=False)

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from advice_bundles import write_advice
 from drill_bundles import write_drill
 from envelope_bundles import write_envelope
 from load_bundles import write_load
+from placements_bundles import write_placements
 from resources_bundles import WAN_BYTES, write_reclaim, write_resources
 from rich.console import Console
 from sweep_bundles import write_sweep
@@ -61,6 +63,8 @@ EXAMPLES: dict[str, Callable[[Path], None]] = {
     "resources": resources,
     "reclaim": reclaim,
     "envelope": write_envelope,
+    "placements": write_placements,
+    "advice": write_advice,
     "drill": lambda path: write_drill(path / "made", phases_s=(4.0, 6.0, 5.0)),
 }
 """One maker of a bundle for each kind of report; whoever adds a kind adds it here."""

@@ -21,6 +21,7 @@ from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
 from wanlat.analysis.report.section import Answer
 from wanlat.analysis.sweep import read_sweep
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.pack import shrink_load
 
 READ_MS, WRITE_MS = 11.4, 43.1
 
@@ -75,6 +76,18 @@ def test_requests_of_a_late_network_count_and_are_counted(one: Path, tmp_path: P
     assert (row["late"], row["operations"]) == (30, before["operations"])
     assert f"(30 of {len(rows):,})" in notes_of(tmp_path)
     assert "made the network late" not in notes_of(one)
+
+
+def test_a_load_that_was_made_small_has_the_same_figures(one: Path, tmp_path: Path) -> None:
+    write_load(tmp_path, duration_s=60)
+    large = (tmp_path / "load.parquet").stat().st_size
+    shrink_load(tmp_path / "load.parquet")
+    assert (tmp_path / "load.parquet").stat().st_size < large / 4
+    (row, _), (before, _) = only(tmp_path), only(one)
+    for small, of in zip(row["operations"], before["operations"], strict=True):
+        assert small["ok"] == pytest.approx(of["ok"], abs=1)
+        for figure in ("mean_ms", "p50_ms", "p99_ms"):
+            assert small[figure] == pytest.approx(of[figure], abs=0.006)
 
 
 def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:

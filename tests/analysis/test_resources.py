@@ -62,6 +62,15 @@ def test_without_a_whole_idle_window_idle_usage_stays_in_and_that_is_said(direct
     assert "no idle window" in notes
 
 
+def test_the_busiest_node_is_compared_with_the_mean_of_all(directory: Path) -> None:
+    write_resources(directory)
+    assert used(directory)[0]["busiest_node_over_mean"] == pytest.approx(1, abs=1e-3)
+    rows = pd.read_parquet(directory / "resources.parquet")
+    rows.loc[rows["subject"] == "n1", "cpu_ns"] *= 4
+    rows.to_parquet(directory / "resources.parquet")
+    assert used(directory)[0]["busiest_node_over_mean"] == pytest.approx(2, abs=1e-3)
+
+
 def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
     def point(directory: Path, series: tuple[str, str], at: Any) -> None:
         directory.mkdir(parents=True)

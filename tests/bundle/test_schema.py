@@ -26,12 +26,21 @@ from wanlat.bundle.documents import (
     RttSteps,
 )
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_document, read_manifest, read_table
+from wanlat.bundle.read import (
+    COARSE,
+    POINT,
+    bundles_below,
+    is_there,
+    read_document,
+    read_json,
+    read_manifest,
+    read_table,
+)
 from wanlat.bundle.write import BundleWriter, Lines, write_table
 from wanlat.topologies.errors import MachineError, UserError
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-BUNDLES = sorted(each.parent for each in RESULTS.rglob("manifest.json"))
+BUNDLES = bundles_below(RESULTS)
 STUDY: dict[str, Any] = {"kind": "study", "status": "running", "study": {"name": "mine"}}
 SAMPLE = {"system": "garage", "outcome": "ok", "unknown column": 1}
 
@@ -51,12 +60,12 @@ def test_every_published_bundle_keeps_to_the_schema() -> None:
 def test_every_published_document_is_read_and_would_be_written_as_it_is(
     model: type[Document],
 ) -> None:
-    files = sorted(RESULTS.rglob(model.FILE))
-    assert files
-    for file in files:
-        document = read_document(file.parent, model)
+    found = [each for each in BUNDLES if is_there(each / model.FILE)]
+    assert found
+    for bundle in found:
+        document = read_document(bundle, model)
         assert document is not None
-        assert _known(document.model_dump(mode="json")) == _known(json.loads(file.read_text()))
+        assert _known(document.model_dump(mode="json")) == _known(read_json(bundle / model.FILE))
 
 
 def _known(value: Any) -> Any:
@@ -73,7 +82,9 @@ def test_tables_that_are_published_have_columns_of_the_schema(name: str) -> None
     assert files
     for file in files:
         for column in pq.read_schema(file):
-            assert known.field(column.name).type == column.type, (file, column.name)
+            name = column.name.replace(COARSE, "_ns")  # of what was made small
+            if name != POINT:
+                assert known.field(name).type == column.type, (file, column.name)
 
 
 def test_a_run_that_is_not_ended_is_read_from_its_lines(writer: BundleWriter) -> None:

@@ -1,6 +1,7 @@
 """Shipped drills in their short form on the reference store, several beside each other.
 
-They mostly wait, so a core carries more than one. What is asked of them is what became of the
+They mostly wait, so a core carries more than one; not many, as of a phase of a second a client that
+gets no processor sees nothing. What is asked of them is what became of the
 objects; of how long requests took nothing, and so the network is not calibrated first, which on a
 machine that is this busy would fail.
 """
@@ -23,7 +24,7 @@ from wanlat.experiments.drill.runner import run as run_drill
 if TYPE_CHECKING:
     from wanlat.analysis.figures.drill.read import Drill
 
-BESIDE_EACH_OTHER = 5
+BESIDE_EACH_OTHER = 3
 SCALE = 0.06
 
 

@@ -3,7 +3,7 @@ store that keeps its promises is never said to have broken one.
 
 Of the sound store every kind of drill is run once, on near and far nodes by turns;
 WANLAT_SOUND_RUNS says how many runs there are, the drills taking turns with another seed each time
-(24 are every shipped drill, and take two minutes on two cores).
+(24 are every shipped drill).
 """
 
 from __future__ import annotations

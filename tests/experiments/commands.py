@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,20 +87,6 @@ def round_trips(
 def _keyed(values: pd.Series[float]) -> Iterator[tuple[tuple[str, ...], float]]:
     for key, value in values.items():
         yield key if isinstance(key, tuple) else (str(key),), float(value)
-
-
-def measuring(file: str, out: Path, count: int = 20) -> subprocess.Popen[str]:
-    """Start a study and return while it runs, with that many samples on disk."""
-    raw = out / "samples.jsonl"
-    started = subprocess.Popen(
-        command("run", file, "--out", str(out)), stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 120
-    while not raw.exists() or raw.read_bytes().count(b"\n") < count:
-        assert started.poll() is None, started.communicate()
-        assert time.monotonic() < deadline, "no samples were taken"
-        time.sleep(0.05)
-    return started
 
 
 def node_of(run: int, name: str) -> int:

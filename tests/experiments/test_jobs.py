@@ -31,13 +31,13 @@ samples: {samples}
 warmup: 2
 seed: 7
 resources: false
-replicates: 5
+replicates: {replicates}
 """
 
 
-def study(directory: Path, samples: int) -> Path:
+def study(directory: Path, samples: int, replicates: int = 3) -> Path:
     file = directory / "study.yaml"
-    file.write_text(STUDY.format(samples=samples))
+    file.write_text(STUDY.format(samples=samples, replicates=replicates))
     return file
 
 
@@ -66,7 +66,7 @@ def running(bundle: Path) -> list[dict[str, Any]]:
 @pytest.mark.minutes
 def test_points_side_by_side_are_what_they_are_one_by_one(tmp_path: Path) -> None:
     file = study(tmp_path, 200)
-    for name, jobs in (("serial", "1"), ("jobs", "3")):
+    for name, jobs in (("serial", "1"), ("jobs", "2")):
         done = here("run", str(file), "--out", str(tmp_path / name), "--jobs", jobs)
         assert done.returncode == 0, done.stderr
     for one, other in zip(points(tmp_path / "serial"), points(tmp_path / "jobs"), strict=True):
@@ -74,7 +74,7 @@ def test_points_side_by_side_are_what_they_are_one_by_one(tmp_path: Path) -> Non
         asked = [samples_of(tmp_path / run / one["directory"]) for run in ("serial", "jobs")]
         columns = ["endpoint", "phase", "object_bytes", "outcome"]
         assert asked[0][columns].equals(asked[1][columns])
-    assert [each["jobs"] for each in manifest_of(tmp_path / "jobs")["jobs"]] == [3]
+    assert [each["jobs"] for each in manifest_of(tmp_path / "jobs")["jobs"]] == [2]
     began = [point["began"] for point in points(tmp_path / "jobs")]
     assert began == sorted(began)
 
@@ -87,18 +87,18 @@ def test_a_worker_that_is_killed_costs_its_point_alone(tmp_path: Path) -> None:
     os.kill(min(workers_of(run)), signal.SIGKILL)
     _, said = run.communicate(timeout=300)
     assert run.returncode == 1, said
-    assert sorted(statuses(bundle)) == ["complete"] * 4 + ["failed"]
+    assert sorted(statuses(bundle)) == ["complete"] * 2 + ["failed"]
     (failed,) = (each for each in points(bundle) if each["status"] == "failed")
     assert "exit code -9" in failed["reason"]
     resumed = here("run", "--resume", str(bundle), "--jobs", "2")
     assert resumed.returncode == 0, resumed.stderr
-    assert statuses(bundle) == ["complete"] * 5
+    assert statuses(bundle) == ["complete"] * 3
 
 
 @pytest.mark.minutes
 def test_ctrl_c_ends_all_at_once_and_keeps_what_is_complete(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
-    run = begin(study(tmp_path, 20_000), bundle, "--jobs", "3")
+    run = begin(study(tmp_path, 20_000, 5), bundle, "--jobs", "3")
     await_that(lambda: all(is_measuring(bundle, place) for place in range(3)), run)
     mine = workers_of(run)
     run.send_signal(signal.SIGINT)
@@ -142,6 +142,12 @@ def test_auto_adds_while_calm_and_takes_back_when_busy_or_late(
     assert fixed.look({}) and fixed.allowed == 4
 
 
+def test_what_is_niced_counts_as_idle(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 20 30 400 5 6 7 8 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
+    assert workers._spent(stat) == (576, 425)
+
+
 def test_lateness_is_the_share_of_time_in_which_networks_were_too_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +168,9 @@ def test_lateness_is_the_share_of_time_in_which_networks_were_too_late(
     assert after() == 0.0, "nothing is read twice"
     assert after((4.1, 5), (4.6, 5), (5.1, 5), (5.6, 5), more='{"start_ns"') == 1 / 2
     assert after(allowed_ms=25.0) == 0.0
+    # The point is begun again: its file is another one, and shorter.
+    lines.rename(tmp_path / "of the attempt before")
+    assert after((10.1, 5), allowed_ms=2.0) == 1 / 8
 
 
 class Ends(Jobs):
@@ -211,7 +220,7 @@ def test_a_point_at_which_the_machine_was_late_is_begun_again_after_the_others(
     engine = Ends({first: [*attempts]})
     outcome = run_matrix(prepared, silent, engine=engine)
     assert engine.began == [first, *others, *[first] * (begun - 1)]
-    assert (outcome.status, outcome.complete) == (status, 5 if status == "complete" else 4)
+    assert (outcome.status, outcome.complete) == (status, 3 if status == "complete" else 2)
     assert (prepared.points[0].status, prepared.points[0].attempts) == (status, begun)
     again = min(attempts.count(LATE), begun - 1)
     assert [first in each for each in outcome.remarks] == [True] * again

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
-from tests.experiments.commands import (
-    manifest_of,
-    measuring,
-    run,
-    samples_of,
-    study,
-    topology,
-)
+from tests.experiments.commands import manifest_of, run, topology
 
 ENDPOINTS = ("ListBuckets", "ListObjects", "GetObject", "PutObject", "RemoveObject")
 
@@ -61,24 +52,3 @@ def test_the_bundle_is_whole_and_says_what_was_measured_on_what(
     assert printed == json.loads((bundle / "summary.json").read_text())
     assert {row["endpoint"] for row in printed["endpoints"]} == set(ENDPOINTS)
     assert "chart: " in done.stderr
-
-
-@pytest.mark.minutes
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_is_cut_short_leaves_a_bundle_that_can_be_reported(
-    number: signal.Signals, tmp_path: Path
-) -> None:
-    file = study(tmp_path, "endpoints: [GetObject]\nsamples: 5000\nwarmup: 1\n")
-    out = tmp_path / "bundle"
-    started = measuring(file, out)
-    started.send_signal(number)
-    _, stderr = started.communicate(timeout=180)
-    if number == signal.SIGINT:
-        assert started.returncode == 130, stderr
-        assert "Interrupted" in stderr
-        assert str(out) in stderr
-        assert manifest_of(out)["status"] == "interrupted"
-        assert 20 <= len(samples_of(out)) < 5000
-    reported = here("report", str(out), "--json")
-    assert reported.returncode == 0, reported.stderr
-    assert 15 <= json.loads(reported.stdout)["endpoints"][0]["ok"] < 5000

@@ -200,6 +200,7 @@ def test_a_load_that_is_cut_short_says_so_and_keeps_what_was_measured(
     assert (rows.outcome == "ok").sum() >= 90
     assert rows.due_ns.notna().all()
     if end == "interrupt":
+        assert "Interrupted" in said and str(out) in said
         load = manifest["load"]["quorum"]
         assert (load["end"], load["done"]) == ("stopped", len(rows))
         assert load["client"]["cpu_s"] > 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,13 @@ def rows(path: str, studies: tuple[str, ...]) -> pd.DataFrame:
     frames = [_published()] if path == "published" else []
     for bundle in raw.bundles() if studies else ():
         systems = {each["name"] for each in raw.document(bundle / "manifest.json")["systems"]}
-        if raw.study_of(bundle) not in studies or not systems & NAMED:
+        is_named = systems & NAMED or raw.study_of(bundle) == "envelope"
+        if raw.study_of(bundle) not in studies or not is_named:
             continue
         frame = _rows_of(path, bundle)
         name = os.path.relpath(bundle, PAGE.parent)
         frame["bundle"], frame["study"] = name, raw.study_of(bundle)
+        frame["place"] = "/".join(bundle.parts[-2:])
         if "topology" in frame and len(frame):
             frame["run"] = name.replace(frame["topology"].iloc[0], "*")
         frames.append(frame)
@@ -52,27 +54,32 @@ def rows(path: str, studies: tuple[str, ...]) -> pd.DataFrame:
 
 
 def _rows_of(path: str, bundle: Path) -> pd.DataFrame:
-    return {
-        "endpoints": partial(_of_clusters_of, raw.latencies),
-        "round_trips": partial(_of_clusters_of, _slopes),
-        "sizes.entries": raw.sizes,
-        "load.systems": partial(_loads, by_operation=False),
-        "load.systems.operations": partial(_loads, by_operation=True),
+    functions: dict[str, Callable[[Path], pd.DataFrame]] = {
+        "endpoints": raw.latencies,
+        "round_trips": _slopes,
+        "load.systems": _write_over_read,
+        "load.systems.operations": raw.load,
         "resources.points": _resources,
-        "reclaim.systems": lambda bundle: pd.DataFrame([raw.reclaim(bundle)]),
+        "reclaim.systems": lambda directory: pd.DataFrame([raw.reclaim(directory)]),
+    }
+    of_bundles: dict[str, Callable[[Path], pd.DataFrame]] = {
+        "sizes.entries": raw.sizes,
         "drill": lambda bundle: pd.DataFrame([raw.drill(bundle)]),
         "drill.clients": _clients,
-    }[path](bundle)
+        "envelope.limits": raw.limits,
+        "advice.choices": raw.choices,
+        "advice.choices.limits": _limits_of_choices,
+    }
+    if path in of_bundles:
+        return of_bundles[path](bundle)
+    if path == "resources.points" and not (bundle / "points.json").exists():
+        return pd.DataFrame()
+    return raw.of_clusters(functions[path], bundle)
 
 
-def _of_clusters_of(function: Any, bundle: Path) -> pd.DataFrame:
-    """The rows of each cluster of a bundle, with its topology and its replicate."""
-    frames = []
-    for values, directory in raw.clusters(bundle):
-        frame = function(directory)
-        frame["topology"] = raw.document(directory / "manifest.json")["topology"]["name"]
-        frames.append(frame.assign(replicate=values.get("replicate")))
-    return pd.concat(frames, ignore_index=True)
+def _limits_of_choices(bundle: Path) -> pd.DataFrame:
+    found = raw.limits(bundle)
+    return found if len(raw.choices(bundle)) else found.iloc[:0]
 
 
 def _clients(bundle: Path) -> pd.DataFrame:
@@ -120,27 +127,20 @@ def _slopes(bundle: Path) -> pd.DataFrame:
     return found
 
 
-def _loads(bundle: Path, *, by_operation: bool) -> pd.DataFrame:
-    frames = []
-    for values, directory in raw.clusters(bundle):
-        found = raw.load(directory)
-        if not by_operation:
-            means = dict(zip(found["operation"], found["mean_ms"], strict=True))
-            over = means["PutObject"] / means["GetObject"]
-            found = pd.DataFrame([{"system": found["system"][0], "write_over_read": over}])
-        frames.append(found.assign(**{k: v for k, v in values.items() if k != "system"}))
-    return pd.concat(frames, ignore_index=True)
+def _write_over_read(directory: Path) -> pd.DataFrame:
+    found = raw.load(directory)
+    means = dict(zip(found["operation"], found["mean_ms"], strict=True))
+    over = means["PutObject"] / means["GetObject"]
+    return pd.DataFrame([{"system": found["system"][0], "write_over_read": over}])
 
 
-def _resources(bundle: Path) -> pd.DataFrame:
-    found = []
-    for values, directory in raw.points(bundle) if (bundle / "points.json").exists() else ():
-        used = raw.memory(directory)
-        row = {**values, "node_rss_bytes": used, "space_bytes": used["space_bytes"]}
-        if (directory / "load.parquet").exists():
-            row["per_request"] = {"cpu_ms": raw.cpu_ms(directory)}
-        found.append(row)
-    return pd.DataFrame(found)
+def _resources(directory: Path) -> pd.DataFrame:
+    used = raw.memory(directory)
+    row: dict[str, Any] = {"node_rss_bytes": used, "space_bytes": used["space_bytes"]}
+    if (directory / "load.parquet").exists():
+        row["per_request"] = {"cpu_ms": raw.cpu_ms(directory)}
+        row["busiest_node_over_mean"] = raw.busiest_over_mean(directory)
+    return pd.DataFrame([row])
 
 
 def value_of(row: Row, claim: Row) -> tuple[float, float, float] | None:
@@ -209,17 +209,17 @@ def compared(claim: Row, conditions: Row) -> list[tuple[float, float, float, int
     studies = (study,) if isinstance(study, str) else tuple(study)
     frame = rows(claim["rows"], studies)
     every = [{str(name): each for name, each in row.items()} for _, row in frame.iterrows()]
-    same = claim.get("same", [])
-    names = [name for name in same if name not in claim.get("clusters", [])]
-    names += [name for name, each in conditions.items() if isinstance(each, dict)]
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    same = [*claim.get("same", []), "replicate"]
+    names = [name for name in same if name not in ("replicate", *claim.get("clusters", []))]
+    names += [name for name, each in conditions.items() if isinstance(each, dict) or each == "any"]
+    found: dict[str, list[Any]] = {}
     for row in [each for each in every if matches(each, conditions)]:
         own = value_of(row, claim)
         if own is None:
             continue
         key = repr([row.get(name) for name in names])
         if "over" not in claim:
-            found.setdefault(key, []).append((*own, counts(row, claim)))
+            found.setdefault(key, []).append((*own, counts(row, claim), *_clusters_of(row)))
             continue
         bases = [each for each in every if matches(each, claim["over"]) and each is not row]
         bases = [each for each in bases if all(_equal(each.get(n), row.get(n)) for n in same)]
@@ -227,15 +227,23 @@ def compared(claim: Row, conditions: Row) -> list[tuple[float, float, float, int
             if isinstance(wanted, dict) and bases:
                 largest = max(each[name] for each in bases)
                 bases = [each for each in bases if each[name] == largest]
-        for number_of, base in enumerate(bases):
+        for base in bases:
             below = value_of(base, claim)
             if below is None or min(own[0], below[0]) <= 0:
                 continue
-            apart = "any" in claim["over"].values()
-            found.setdefault(f"{key} {number_of if apart else ''}", []).append(
-                (*_ratio(own, below), counts(row, claim) + counts(base, claim))
-            )
+            apart = [base.get(name) for name, each in claim["over"].items() if each == "any"]
+            n = counts(row, claim) + counts(base, claim)
+            replicate, several = _clusters_of(row)
+            several = min(several, _clusters_of(base)[1])
+            one = (*_ratio(own, below), n, replicate, several)
+            found.setdefault(f"{key} {apart}", []).append(one)
     return [one for group in found.values() for one in _of_clusters(group, claim)]
+
+
+def _clusters_of(row: Row) -> tuple[Any, int]:
+    """Which cluster a row is of, or of how many."""
+    several = row.get("clusters")
+    return row.get("replicate"), 1 if several is None or pd.isna(several) else int(several)
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -250,14 +258,13 @@ def _ratio(own: Any, below: Any) -> tuple[float, float, float]:
 
 
 def _of_clusters(group: list[Any], claim: Row) -> Iterator[tuple[float, float, float, int]]:
-    if "clusters" not in claim or len(group) == 1:
-        yield from ((*each[:3], 1, each[3]) for each in group)
+    are_replicates = not any(pd.isna(each[4]) for each in group)
+    if len(group) == 1 or not (claim.get("clusters") or are_replicates):
+        yield from ((*each[:3], each[5], each[3]) for each in group)
         return
-    values = np.array([each[0] for each in group])
-    values = np.log(values) if "over" in claim else values
-    ends = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
-    found = [float(values.mean()), *map(float, ends)]
-    value, low, high = map(math.exp, found) if "over" in claim else found
+    values = [math.log(each[0]) if "over" in claim else each[0] for each in group]
+    found = raw.over_clusters(values)
+    value, low, high = map(math.exp, found[:3]) if "over" in claim else found[:3]
     sums = tuple(map(sum, zip(*(each[3] for each in group), strict=True)))
     yield value, low, high, len(group), sums
 
@@ -281,14 +288,19 @@ def p_of(value: float, low: float, high: float, claim: Row) -> tuple[bool, float
     return is_right, float(2 * stats.norm.sf(1.96 * min(away)))
 
 
-def expected(path: Path) -> Iterator[tuple[str, list[Any], list[set[str]], list[float]]]:
-    """Each row of a publication's table: what the claim is of, comparisons, possible verdicts."""
+def expected(
+    claims: Iterable[dict[str, Any]], **only: Any
+) -> Iterator[tuple[dict[str, Any], list[Any], list[set[str]]]]:
+    """Each row of a table of claims: the claim, its comparisons, and their possible verdicts.
+
+    `only`: what the rows have besides.
+    """
     parts = []
-    for claim in publication(path)["claims"]:
+    for claim in claims:
         if "cannot_be_tested" in claim:
             parts.append((claim, [], []))
             continue
-        where = claim.get("where", {})
+        where = claim.get("where", {}) | only
         lists = {name: each for name, each in where.items() if isinstance(each, list)}
         for values in product(*lists.values()):
             found = compared(claim, where | dict(zip(lists, values, strict=True)))
@@ -333,7 +345,7 @@ def possible(claim: Row, verdicts: list[set[str]]) -> set[str]:
 def test_verdicts(path: Path) -> None:
     titles = [publication(each)["title"] for each in FILES]
     table = tables(PAGE)[titles.index(publication(path)["title"])]
-    rows_of = [*expected(path)]
+    rows_of = [*expected(publication(path)["claims"])]
     assert len(table) == len(rows_of)
     for (_, cells), (claim, found, verdicts) in zip(table.iterrows(), rows_of, strict=True):
         assert cells["claim"] == claim["claim"].replace("|", "\\|")
@@ -348,10 +360,7 @@ def test_verdicts(path: Path) -> None:
         bounds = [f"{each:g}" for each in (bounds[0] if isinstance(bounds[0], list) else bounds)]
         assert numbers(cells["bound"])[-len(bounds) :] == bounds, (cells.tolist(), bounds)
         assert cells["verdict"] in possible(claim, verdicts), (cells.tolist(), found, verdicts)
-        held, of = map(int, cells["hold"].split(" of "))
-        assert of == len(found), (cells.tolist(), len(found))
-        least = sum(each == {HOLDS} for each in verdicts)
-        assert least <= held <= sum(HOLDS in each for each in verdicts), (cells.tolist(), verdicts)
+        check_held(cells["hold"], verdicts)
         printed = number(numbers(cells["decided by"])[0])
         near = [
             each for each in found if math.isclose(each[0], printed, rel_tol=0.03, abs_tol=0.02)
@@ -374,6 +383,34 @@ def test_verdicts(path: Path) -> None:
         assert any(is_near), (cells.tolist(), near)
         clusters = {"one" if each[3] == 1 else str(each[3]) for each in near if "study" in claim}
         assert cells["clusters"] in (clusters or {"–"}), (cells.tolist(), near)
+
+
+def check_held(cell: str, verdicts: list[set[str]]) -> None:
+    """How many comparisons hold, of how many."""
+    held, of = map(int, cell.split(" of "))
+    assert of == len(verdicts), (cell, len(verdicts))
+    least = sum(each == {HOLDS} for each in verdicts)
+    assert least <= held <= sum(HOLDS in each for each in verdicts), (cell, verdicts)
+
+
+def test_conclusions_under_the_published_conditions() -> None:
+    bundle = raw.RESULTS / "object-sizes" / "published-conditions"
+    claims = [
+        {key: each for key, each in claim.items() if each}
+        for claim in raw.document(bundle / "manifest.json")["claims"]
+    ]
+    claims = [claim for claim in claims if "place" not in claim.get("where", {})]
+    known = {
+        claim["claim"]: (claim, verdicts)
+        for claim, found, verdicts in expected(claims, bundle=os.path.relpath(bundle, PAGE.parent))
+        if found
+    }
+    (table,) = [each for each in tables(bundle.parent / "README.md") if "conclusion" in each][:1]
+    assert len(table) == 5
+    for _, cells in table.iterrows():
+        claim, verdicts = known[cells["conclusion"]]
+        assert cells["verdict"] in possible(claim, verdicts), (cells.tolist(), verdicts)
+        check_held(cells["comparisons that hold"], verdicts)
 
 
 def test_the_page_counts_its_verdicts() -> None:

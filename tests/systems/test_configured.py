@@ -45,7 +45,14 @@ CASES: dict[str, list[dict[str, Any]]] = {
     ],
     "minio": [{}, {"parity": 0}, {"parity": 1}, {"drives": 2}, {"drives": 5}, {"parity": 9}],
     "minio-nginx": [{}, {"balance": "round_robin", "workers": 4}, {"front": "n2"}],
-    "bob": [{}, BOB, {"quorum": 4}, {"operation_timeout": "1s"}, {"operation_timeout": "50ms"}],
+    "bob": [
+        {},
+        BOB,
+        {"quorum": 4},
+        {"disks": 2},
+        {"operation_timeout": "1s"},
+        {"operation_timeout": "50ms"},
+    ],
     "service": [
         {},
         {

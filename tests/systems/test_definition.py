@@ -100,6 +100,19 @@ def test_a_directory_is_adopted_by_its_name_and_not_under_a_name_that_is_taken(
         registry.adopt(f"{written(tmp_path / 'b', text.format('garage'))}/")
 
 
+@pytest.mark.parametrize("base", ["garage", "redis", "etcd"])
+def test_what_extends_another_has_the_files_of_that(base: str, tmp_path: Path) -> None:
+    mine, _ = read(written(tmp_path / "mine", f"schema: 1\nname: mine\nextends: {base}\n"))
+    theirs = SHIPPED / base
+    named = [
+        *mine.files.values(),
+        *(mine.grpc.protos if mine.grpc else ()),
+        *(word for word in (mine.exec_.command if mine.exec_ else ()) if "client.py" in str(word)),
+    ]
+    assert named
+    assert {Path(str(each)).parent for each in named} == {theirs}
+
+
 def test_the_schema_names_every_key() -> None:
     assert {"schema", "install", "after_start"} <= set(Definition.model_json_schema()["properties"])
 

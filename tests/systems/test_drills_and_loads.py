@@ -52,7 +52,7 @@ def test_a_drill_finds_what_becomes_of_objects_and_of_writes(
             few, {"roles": {"victim": {"select": victim}, "survivor": {"select": "n4"}}}
         )
     more: dict[str, Any] = {"options": options, "directory": tmp_path / "b", "seed": 3}
-    outcome = runner.run(drills.prepare(few, system=system, scale=0.1, **more))
+    outcome = runner.run(drills.prepare(few, system=system, scale=0.2, **more))
     assert outcome.status == "complete", outcome.reason
     found = read_drill(outcome.directory)
     durability = found["durability"]
@@ -78,9 +78,7 @@ def test_a_drill_finds_what_becomes_of_objects_and_of_writes(
 
 
 @pytest.mark.stores
-@pytest.mark.parametrize(
-    "system", ["etcd", "nats", "redis", "postgresql", "nginx", "apache", "zookeeper"]
-)
+@pytest.mark.parametrize("system", ["etcd", "nats", "redis", "postgresql", "nginx", "zookeeper"])
 def test_a_load_runs_over_each_protocol(system: str, tmp_path: Path) -> None:
     needs(system)
     outcome = measure(
@@ -88,7 +86,7 @@ def test_a_load_runs_over_each_protocol(system: str, tmp_path: Path) -> None:
         tmp_path / "bundle",
         **{"systems": [system], "object_size": "1KiB", "prefill.objects": 50, "load.workers": 4},
         **{"load.mix": {"GetObject": 0.5, "PutObject": 0.3, "RemoveObject": 0.2}},
-        **{"load.duration": "3s", "load.idle": "1s", "resources.idle": "0s", "storage": "memory"},
+        **{"load.duration": "5s", "load.idle": "1s", "resources.idle": "0s", "storage": "memory"},
     )
     assert outcome.status == "complete", outcome.reason
     read = read_table(outcome.directory, "load")

@@ -36,7 +36,6 @@ NEAR_AND_FAR = {
 """Sequential round trips of each endpoint and placement, with two replicas on three nodes."""
 S3 = {("ListObjects", "unknown"): 0, ("ListBuckets", "unknown"): 0}
 ROUND_TRIPS: dict[str, dict[tuple[str, str], int]] = {
-    "quorum": {**NEAR_AND_FAR, ("Delete", "local"): 1, ("Delete", "remote"): 1},
     "bob": {**NEAR_AND_FAR, ("Delete", "local"): 2, ("Delete", "remote"): 2},
     "garage": {
         **S3,
@@ -70,17 +69,13 @@ def study(directory: Path, **given: object) -> dict[str, Any]:
     return summary
 
 
-@pytest.mark.minutes
-@pytest.mark.parametrize(
-    "system",
-    ["quorum", *(pytest.param(n, marks=pytest.mark.stores) for n in ("bob", "garage", "minio"))],
-)
+@pytest.mark.stores
+@pytest.mark.parametrize("system", ["bob", "garage", "minio"])
 def test_every_endpoint_takes_its_round_trips_near_and_far(system: str, tmp_path: Path) -> None:
     needs(system)
-    bob = {"replication_factor": 2, **({"api": "bob"} if system == "quorum" else {})}
     over_s3 = system in ("garage", "minio")
     wanted = sorted({endpoint for endpoint, _ in ROUND_TRIPS[system]})
-    options = {} if over_s3 else {system: bob}
+    options = {} if over_s3 else {system: {"replication_factor": 2}}
     summary = study(tmp_path, systems=[system], options=options, endpoints=wanted)
     rows = {(row["endpoint"], row["placement"]): row for row in summary["endpoints"]}
     assert rows.keys() == ROUND_TRIPS[system].keys()

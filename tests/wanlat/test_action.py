@@ -18,7 +18,7 @@ STUDY = """
 name: in-ci
 topology: three-datacenters
 endpoints: [GetObject, PutObject]
-round_trips: {rtts: [0ms, 20ms, 40ms], repeats: 2}
+round_trips: {rtts: [0ms, 20ms, 40ms], repeats: 2, settle: 1s}
 samples: 4
 warmup: 1
 max_network_error: 100ms
@@ -62,7 +62,8 @@ def test_it_measures_compares_and_fails_where_a_round_trip_was_gained(tmp_path: 
         **{"name": "wanlat compare", "tests": "2", "failures": "2", "skipped": "0"},
     }
     said = suite[0].find("failure")
-    assert said is not None and "round trips" in said.attrib["message"]
+    # Packets tell it, however busy the machine is; whether the slope does too hangs on that.
+    assert said is not None and "critical path 1.00 → 2.00" in said.attrib["message"]
     again = job.uses(**of, out="again", baseline="after")
     assert again == 0, job.said
 

@@ -3,47 +3,134 @@
 from __future__ import annotations
 
 import re
+from math import comb
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from jinja2 import Environment
 
-from tools import results
-from tools.results import RESULTS
+from tools.results import RESULTS, figures, listed, measure, pages
 
-TEMPLATES = sorted(RESULTS.rglob("README.md.j2"))
+TEMPLATES = sorted(RESULTS.rglob("*.md.j2"))
 _TYPED = re.compile(r"\{#-? typed:(.*?)#\}", re.DOTALL)
 _MADE = re.compile(r"\{[{%#].*?[}%#]\}|```.*?```|`[^`]*`|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# Neither of a name ("p50_ms", "minio-2021") nor of a format ("%.1f", "{:.0f}").
+_IN_STRING = re.compile(r"(?<![\w.%{:])(?<!\w-)\d+(?:[.,]\d+)*(?!\w)")
+_SET = re.compile(r"\{%-?\s*set\s+\w+\s*=\s*([\d.]+)\s*-?%\}")
 
 
-def test_the_pages_are_what_is_made_of_their_bundles() -> None:
-    made = dict(results.pages())
-    assert [page.with_suffix(".md.j2") for page in made] == TEMPLATES
-    for page, text in made.items():
-        assert page.read_text("utf-8") == text, f"{page}: run `make pages`"
+each_template = pytest.mark.parametrize(
+    "template", TEMPLATES, ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.parent.name)
+@each_template
+def test_a_page_is_what_is_made_of_its_bundles(template: Path) -> None:
+    page = template.with_suffix("")
+    assert page.read_text("utf-8") == pages.rendered(template), f"{page}: run `make pages`"
+
+
+def typed(text: str) -> set[str]:
+    """Find the numbers that a template says itself: outside of holes, in strings, in `set`."""
+    strings = [value for _, kind, value in Environment().lex(text) if kind == "string"]
+    outside = _NUMBER.findall(_MADE.sub(" ", text))
+    return {*outside, *_IN_STRING.findall(" ".join(strings)), *_SET.findall(text)}
+
+
+@each_template
 def test_a_number_that_is_typed_is_a_condition_or_read_in_a_source(template: Path) -> None:
     text = template.read_text("utf-8")
     said = " ".join(_TYPED.findall(text))
-    typed = set(_NUMBER.findall(_MADE.sub(" ", text)))
-    assert typed == set(_NUMBER.findall(said)), f"{template}: say why, in {{# typed: … #}}"
+    assert typed(text) == set(_NUMBER.findall(said)), f"{template}: say why, in {{# typed: … #}}"
+
+
+def test_a_number_is_seen_in_strings_and_where_it_is_set() -> None:
+    assert typed('1 {{ "2 of 3" }}{% set x = 4.5 %}{% if x %}{{ ["−6", "[7 %]"] }}') == {
+        *("1", "2", "3", "4.5", "6", "7")
+    }
+    assert not typed('{{ mean("p50_ms", "minio-2021", n=2) | digits(3) }}{{ "%.1f {:,.0f}" }}')
+
+
+def test_no_page_is_written_by_hand() -> None:
+    """Each is a template's, a bundle's, or `wanlat report`'s (tests/analysis/test_index.py)."""
+    bundles = {each.parent for each in RESULTS.rglob("manifest.json")}
+    others = {
+        page.parent.name
+        for page in RESULTS.rglob("*.md")
+        if page.with_suffix(".md.j2") not in TEMPLATES and bundles.isdisjoint(page.parents)
+    }
+    assert others == {"index", "publications"}
+
+
+def test_what_is_computed_is_the_mean_of_what_would_be_drawn() -> None:
+    """The slowest of four in closed form, as two even draws make a triangle; the rest is drawn."""
+    beyond = sum(comb(4, k) * (-0.5) ** k / (2 * k + 1) for k in range(5))
+    slowest = 100 + 20 * (1 - 1 / (2**4 * 9) - beyond)
+    assert figures.expected(RESULTS, 4, 4) == pytest.approx(slowest, abs=0.001)
+    first, second, acknowledged, answer = np.random.default_rng(1).uniform(40, 60, (4, 100_000, 3))
+    times = np.maximum(first, second + 1.2) + np.maximum(acknowledged, answer)
+    for nth, of in ((2, 3), (1, 2), (2, 2)):
+        mean = np.sort(times[:, :of])[:, nth - 1].mean()
+        assert figures.expected(RESULTS, nth, of, [0, 1.2], [0, 0]) == pytest.approx(mean, abs=0.1)
+
+
+FIVE = ("clusters-five-sites", "endpoints", "median_ms")
+
+
+def test_a_mean_is_over_clusters_and_of_one_cluster_its_own() -> None:
+    where = {"system": "minio", "endpoint": "GetObject"}
+    home = RESULTS / "endpoint-latency"
+    found = figures.mean(home, *FIVE, **where)
+    reported = figures.row(home, FIVE[0], "clusters.entries", **where)
+    assert found.clusters == reported["clusters"] == figures.clusters(home, FIVE[0]) > 1
+    assert found.value == pytest.approx(reported["median_ms"], rel=1e-4)
+    assert found.ci95 == pytest.approx(tuple(reported["median_ms_ci95"]), rel=1e-4)
+    one = figures.row(home, "five-sites", "endpoints", **where)
+    own = figures.mean(home, "five-sites", *FIVE[1:], **where)
+    assert own == (one["median_ms"], one["median_ci95_ms"], 1)
+
+
+def test_what_is_not_in_a_bundle_is_an_error() -> None:
+    home = RESULTS / "endpoint-latency"
+    with pytest.raises(LookupError, match="5 rows"):
+        figures.row(home, FIVE[0], "endpoints", system="minio", endpoint="GetObject")
+    with pytest.raises(LookupError, match="no row"):
+        figures.mean(home, *FIVE, system="none")
+    with pytest.raises(LookupError, match=r"no load\.systems, but"):
+        figures.rows(home, FIVE[0], "load.systems")
+
+
+def test_a_page_knows_what_was_measured_and_how_the_rest_will_be() -> None:
+    home = RESULTS / "static-files"
+    assert pages.has(RESULTS / "endpoint-latency", FIVE[0])
+    assert not pages.has(home, "nowhere")
+    assert pages.command(home, "clusters").startswith("wanlat run static-files --replicates 5 ")
+
+
+def test_a_table_has_the_columns_that_are_asked_for() -> None:
+    made = pages.table(RESULTS / "endpoint-latency", FIVE[0], "Latency over", "n", "system")
+    head, rule, first, *_ = made.splitlines()
+    assert (head, rule) == ("| n | system |", "| ---: | --- |")
+    assert re.fullmatch(r"\| \d+ \| \w+ \|", first)
 
 
 def test_what_is_listed_is_published_and_on_its_page() -> None:
-    listed = results.listed()
-    assert len(listed) > 3
-    for name, command in listed.items():
-        assert results.is_published(name, command), f"{name}: run `make results`"
-        page = (RESULTS / name).parent / "README.md"
-        assert f"wanlat {command}" in page.read_text("utf-8"), page
+    commands = listed()
+    assert len(commands) > 3
+    for name, command in commands.items():
+        assert measure.is_published(name, command), f"{name}: run `make results`"
+        beside = [page.read_text("utf-8") for page in (RESULTS / name).parent.glob("*.md")]
+        assert any(f"wanlat {command}" in page for page in beside), f"no page shows {name}"
 
 
 def test_another_command_or_none_is_to_be_measured() -> None:
-    name, command = next(iter(results.listed().items()))
-    assert not results.is_published(name, f"{command} --backend netem")
-    assert not results.is_published(f"{name}-not-there", command)
+    name, command = next(iter(listed().items()))
+    assert not measure.is_published(name, f"{command} --backend netem")
+    assert not measure.is_published(f"{name}-not-there", command)
 
 
 def test_a_picture_that_no_page_shows_is_not_kept() -> None:
@@ -58,7 +145,7 @@ def test_a_picture_that_no_page_shows_is_not_kept() -> None:
 
 def test_only_what_can_be_read_again_is_published(tmp_path: Path) -> None:
     bundle, place = tmp_path / "bundle", tmp_path / "place"
-    kept = {"manifest.json": '{\n  "a": 1\n}', "points/a/samples.parquet": "p"}
+    kept = {"manifest.json": '{\n  "a": 1\n}'}
     left = {
         **{"points/a.attempt-1/samples.parquet": "", "packets.parquet": "", "logs/n1.log": ""},
         "charts/on-no-page.png": "",
@@ -66,9 +153,11 @@ def test_only_what_can_be_read_again_is_published(tmp_path: Path) -> None:
     for name, text in {**kept, **left}.items():
         (bundle / name).parent.mkdir(parents=True, exist_ok=True)
         (bundle / name).write_text(text)
+    (bundle / "points" / "a").mkdir()
+    pq.write_table(pa.table({"n": [1]}), bundle / "points" / "a" / "samples.parquet")
     place.mkdir()
     (place / "old.json").write_text("{}")
-    results.publish(bundle, place)
+    measure.publish(bundle, place)
     found = {str(file.relative_to(place)) for file in place.rglob("*") if file.is_file()}
-    assert found == set(kept)
+    assert found == {*kept, "samples.parquet"}
     assert (place / "manifest.json").read_text() == '{"a":1}\n'

@@ -9,7 +9,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import adopted, axes, settings, use_bobd, with_options
+from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
 from wanlat.results import next_step, show_report
@@ -55,6 +55,7 @@ def run(
     option: o.SystemOptions = None,
     set_: o.Set = None,
     matrix: o.Matrix = None,
+    advise: o.Advise = None,
     bobd: o.Bobd = None,
     backend: o.Backend = None,
     out: o.Out = None,
@@ -116,6 +117,10 @@ def run(
         max_network_error=max_network_error,
     )
     wanted = changed(read, own, axes(matrix))
+    if advise is not None:
+        from wanlat.experiments.envelope.advice import advised
+
+        wanted = advised(wanted, timeouts(advise))
     if unfinished is not None and unfinished.is_complete:
         say(f"{unfinished.directory} is complete: nothing is left to measure.")
         show_report(unfinished.directory, as_json=as_json, verbose=verbose)

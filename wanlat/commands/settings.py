@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration
 from wanlat.topologies.wording import listing, show
 
 _INNER = "inner parameters with dots, such as `prefill.objects=1000`"
@@ -15,6 +16,7 @@ _FORMS = {
     "--option": "SYSTEM.KEY=VALUE, such as `quorum.api=bob`",
     "--set": f"PARAMETER=VALUE, such as `samples=20`; {_INNER}",
     "--matrix": f"PARAMETER=VALUE, such as `nodes=1,2,4`; {_INNER}",
+    "--advise": "TIMEOUT=VALUE, such as `election=500ms,1s,5s`, or alone",
 }
 
 
@@ -58,6 +60,16 @@ def axes(given: Sequence[str] | None) -> dict[str, list[Any]]:
         if not values:
             raise UserError(f"--matrix {show(text)}: it has no values.")
         found[name] = values
+    return found
+
+
+def timeouts(given: Sequence[str]) -> dict[str, list[Duration]]:
+    """Return the timeouts of ``--advise TIMEOUT=V1,V2``; none of it alone. Raises UserError."""
+    found = {}
+    for text, name, values in _pairs("--advise", [each for each in given if each], "[{}]"):
+        if not values:
+            raise UserError(f"--advise {show(text)}: it has no values.")
+        found[name] = [Duration.parse(value) for value in values]
     return found
 
 

@@ -44,7 +44,7 @@ def show(
     name: Annotated[str, o.argument("SYSTEM", "Its name, or its directory", completion.system)],
     as_json: o.Json = False,
 ) -> None:
-    """Show one system: its API, versions, options, how many nodes it takes, and its program."""
+    """Show one system: its API, versions, options, timeouts, how many nodes, and its program."""
     from wanlat.systems import registry
     from wanlat.systems.catalogue import entry_of
 
@@ -54,6 +54,7 @@ def show(
     document["apis"] = _apis(system)
     document["nodes"] = {"min": system.min_nodes, "max": system.max_nodes}
     document["options"] = list(option_rows(system))
+    document["timeouts"] = system.timeouts(system.parse_options())
     show_document(document, as_json=as_json)
 
 

@@ -18,7 +18,7 @@ from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of, corrected
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_json
+from wanlat.bundle.read import POINTS, bundles_below, is_there, read_json
 
 Row = Mapping[str, Any]
 
@@ -39,6 +39,11 @@ class Run:
     series: Series
     figures: Row
     claims: Sequence[Row]
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """Its own verdicts, corrected for this run alone."""
+        return [{key: claim[key] for key in ("id", "verdict", "evidence")} for claim in self.claims]
 
     @property
     def wrong(self) -> dict[str, int]:
@@ -83,7 +88,7 @@ class DrillMatrix:
                 {
                     **{"drill": key.name, "topology": key.topology, "scale": key.scale},
                     **one._asdict(),
-                    "runs": [run.figures for run in runs],
+                    "runs": [{**run.figures, "claims": run.told} for run in runs],
                 }
                 for key, one, runs in cells
             ],
@@ -143,6 +148,7 @@ def run_of(directory: Path, document: Row) -> Run:
     try:
         figures = {
             "bundle": str(directory),
+            "at_once": _at_once(directory),
             **{key: document[key] for key in ("started", "status", "reached")},
             "during": {one: _served(document, one) for one in ("reads", "writes")},
             **{key: document[key] for key in kept},
@@ -155,6 +161,14 @@ def run_of(directory: Path, document: Row) -> Run:
             f"{directory / 'summary.json'} is damaged or of another version: "
             f"{type(error).__name__} {error}. `wanlat report {directory}` writes it again."
         ) from error
+
+
+def _at_once(directory: Path) -> int:
+    """How many drills at most ran on the machine at once while this one did."""
+    whole = directory.parent.parent / "manifest.json"
+    if directory.parent.name != POINTS or not whole.is_file():
+        return 1
+    return max((allowed["jobs"] for allowed in read_json(whole).get("jobs", ())), default=1)
 
 
 def _served(document: Row, operations: str) -> dict[str, Any]:
@@ -191,10 +205,13 @@ def _judged(claims: Sequence[Row]) -> dict[str, Any]:
 def _bundles_at(place: Path) -> list[Path]:
     """`place` if it is a bundle, else the bundles of drills below it, in the order of names."""
     manifest = place / "manifest.json"
-    if manifest.is_file() and read_json(manifest).get("kind") != "drills":
+    if is_there(manifest) and read_json(manifest).get("kind") != "drills":
         return [place]
-    below = sorted(path.parent for path in place.glob("**/manifest.json"))
-    drills = [path for path in below if read_json(path / "manifest.json").get("kind") == "drill"]
+    drills = [
+        path
+        for path in bundles_below(place)
+        if read_json(path / "manifest.json").get("kind") == "drill"
+    ]
     if not drills:
         raise BundleError(
             f"{place} is no bundle of a drill and holds none below it. Give the directories that "
@@ -211,5 +228,5 @@ def _document(directory: Path) -> Row:
             "`wanlat drill run` left; leave this one out."
         )
     path = directory / "summary.json"
-    block: Row | None = read_json(path).get("drill") if path.is_file() else None
+    block: Row | None = read_json(path).get("drill") if is_there(path) else None
     return block or read_drill(directory).document

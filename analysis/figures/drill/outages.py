@@ -1,8 +1,8 @@
 """How each client fared: what was normal, its outages and slow stretches, and its recovery.
 
-All of it from the requests of one client and operation alone, one in flight at a time, and from
-when they were really sent: what a backlog adds to the requests that wait behind a stalled one is
-the client's, and not the store's.
+All of it from the requests of one client and operation alone, of which several may be on their way,
+and from when they were really sent: what a backlog adds to the requests that wait behind stalled
+ones is the client's, and not the store's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEAST_GOOD = 3
 
 GOOD, LATE, BAD, NOT_SENT = "good", "late", "bad", "not sent"
 """What a request says of its client: ok in time; ok, but it took longer than the limit; not ok;
-never sent, because an earlier one was waiting, which says it all."""
+never sent, because earlier ones were waiting, which says it all."""
 ANSWERED = (GOOD, LATE)
 RECOVERY = ("recovered", "recovery_s", "recovery_after_heal_s")
 """What `recovery_of` gives, as summary.json has it."""
@@ -92,19 +92,33 @@ def normal_of(
     """The limit of an outage and that of a slow answer, ms; None of both where nobody can say.
 
     From the ok requests of the phase before that were answered before `before_s`, when the first
-    fault began. p95 and not p99: of the 40 to 80 requests that there are, p99 is hardly more than
+    fault began; of those that were sent while another was on its way, none: one hiccup hits all of
+    them. p95 and not p99: of the 40 to 80 requests that there are, p99 is hardly more than
     the greatest, and one hiccup would make a stall of seconds look normal.
     """
     healthy = requests[(requests["phase"] == "before") & (requests["outcome"] == "ok")]
     healthy = healthy[~healthy["late"]]
     if before_s is not None:
         healthy = healthy[healthy["end_s"] <= before_s]
-    took_ms = healthy["from_start_ms"].dropna()
+    took_ms = _one_after_another(healthy)["from_start_ms"].dropna()
     if len(took_ms) < LEAST_N:
         return None, None
     p95_ms = float(took_ms.quantile(0.95))
     limit_ms = max(LIMIT_OVER_P95 * p95_ms, 2 * (interval_ms or 0.0), LEAST_LIMIT_MS)
     return limit_ms, max(SLOW_OVER_P95 * p95_ms, p95_ms + SLOW_AT_LEAST_MS)
+
+
+def _one_after_another(requests: pd.DataFrame) -> pd.DataFrame:
+    """Those that a client would have sent that has one request on its way at a time."""
+    import numpy as np
+
+    chosen, free_s = np.zeros(len(requests), dtype=bool), -math.inf
+    for place, (begin_s, end_s) in enumerate(
+        zip(requests["start_s"], requests["end_s"], strict=True)
+    ):
+        chosen[place] = begin_s >= free_s
+        free_s = end_s if chosen[place] else free_s
+    return requests[chosen]
 
 
 def classified(
@@ -140,20 +154,28 @@ def outages_of(
     """Every outage of one client and operation, of whose requests `classified` says what they say.
 
     An outage begins when a request is sent that is not ok or takes longer than the limit. It ends
-    with the next ok answer, be that of the same request: whoever answers is back. One whose first
+    with the first ok answer to what was sent since, be that the same request: whoever answers is
+    back. All that are sent until then belong to it. One whose first
     request was in flight, and still in time, when the first fault began, begins with the fault; one
     that began before any fault is no fault's work (`before_fault`). One that was not over by the
     end of the record (not `ended`) lasted at least that long.
     """
-    status = requests["status"]
-    run = status.isin(ANSWERED).shift(fill_value=False).cumsum()  # each ends with an answer
-    hit = requests[status.isin((BAD, LATE)).groupby(run).cumsum() > 0]
-    for _, rows in hit.groupby(run):
-        opening, last = rows.iloc[0], rows.iloc[-1]
-        ended = last["status"] in ANSWERED
+    import numpy as np
+
+    sent = requests[requests["status"] != NOT_SENT].sort_values("begin_s", kind="stable")
+    answers_s = sent["end_s"].where(sent["status"].isin(ANSWERED), math.inf)
+    next_s = answers_s[::-1].cummin()[::-1]  # of this request, or of one that was sent later
+    back_s = -math.inf
+    for place in np.flatnonzero(sent["status"].isin((BAD, LATE))):
+        opening = sent.iloc[place]
+        if opening["begin_s"] < back_s:
+            continue
+        back_s = float(next_s.iloc[place])
+        ended = back_s < math.inf
+        within = (requests["begin_s"] >= opening["begin_s"]) & (requests["begin_s"] < back_s)
         begin_s, early = _begin(opening["begin_s"], opening["end_s"], first, limit_ms)
-        end_s = last["end_s"] if ended else record_end_s
-        number = len(rows) - (last["status"] == GOOD)
+        end_s = back_s if ended else record_end_s
+        number = (requests["status"][within] != GOOD).sum()
         yield _disturbance(begin_s, end_s, ended, number, before_fault=early)
 
 
@@ -169,7 +191,7 @@ def slow_stretches_of(requests: pd.DataFrame, begun_s: float) -> Iterator[dict[s
     answers = requests[requests["status"].isin(ANSWERED) & (requests["end_s"] > begun_s)]
     slow = np.concatenate([[0], answers["is_slow"].cumsum()])
     first = np.arange(len(answers))
-    late_enough = np.searchsorted(answers["end_s"], answers["begin_s"] + WINDOW_S)
+    late_enough = np.searchsorted(answers["end_s"].cummax(), answers["begin_s"] + WINDOW_S)
     after = np.maximum(first + WINDOW, late_enough + 1)  # the shortest window from each answer on
     first, after = first[after < len(slow)], after[after < len(slow)]
     mostly = 2 * (slow[after] - slow[first]) > after - first

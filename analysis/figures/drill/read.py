@@ -52,10 +52,10 @@ class Drill:
     CLOCK_MONOTONIC, None where nothing is known of it.
 
     `requests` has one row a due request of the three phases, in order of due time: `client`,
-    `operation` (read, write), `endpoint`, `key`, `phase`, `outcome` (ok, fail, unknown), `error`,
-    `sent` (bool), `due_s`, `start_s` (NaN if not sent), `end_s` (when it was answered or given up;
-    NaN if unknown), `latency_ms` (end − due), `from_start_ms` (end − start), `late` (the machine
-    made its network later than is accepted).
+    `operation` (read, write, list), `endpoint`, `key`, `phase`, `outcome` (ok, fail, unknown),
+    `error`, `sent` (bool), `due_s`, `start_s` (NaN if not sent), `end_s` (when it was answered or
+    given up; NaN if unknown), `latency_ms` (end − due), `from_start_ms` (end − start), `late` (the
+    machine made its network later than is accepted).
     """
 
     bundle: Bundle
@@ -74,9 +74,9 @@ class Drill:
 
     @property
     def clients(self) -> list[tuple[Row, str, Row]]:
-        """Each client that sent requests, "read" or "write", and the figures of these."""
+        """Each client that sent requests, "read", "write" or "list", and the figures of these."""
         both = [
-            (client, one, client[f"{one}s"]) for client in self["clients"] for one in OPERATIONS
+            (client, one, client.get(f"{one}s")) for client in self["clients"] for one in OPERATIONS
         ]
         return [each for each in both if each[2] is not None]
 
@@ -198,7 +198,11 @@ def _read(bundle: Bundle) -> Drill:
             {
                 "client": name,
                 **{key: place[key] for key in ("node", "site", "target")},
-                **{f"{one}s": found.get((name, one)) for one in OPERATIONS},
+                **{
+                    f"{one}s": found.get((name, one))
+                    for one in OPERATIONS
+                    if one != "list" or (name, one) in found
+                },
             }
             for name, place in places.items()
         ],

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PHASES = ("before", "during", "after")
-OPERATIONS = ("read", "write")
+OPERATIONS = ("read", "write", "list")
+"""The last is in few drills, and in no figure of others."""
 
 _QUANTITY = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?) ?(ns|us|ms|s|m|min|h|%)?")
 _UNITS: Mapping[str | None, float] = {
@@ -125,7 +126,8 @@ def phases_of(
                 last_s = float(rows[["due_s", "end_s"]].max().max())
             complete = last_s >= planned_end_s
             end_s = planned_end_s if complete else max(begin_s, last_s)
-        both = {f"{one}s": figures_of(rows[rows["operation"] == one]) for one in OPERATIONS}
+        asked = [one for one in OPERATIONS if one != "list" or one in set(requests["operation"])]
+        both = {f"{one}s": figures_of(rows[rows["operation"] == one]) for one in asked}
         span = {"begin_s": begin_s, "end_s": end_s, "complete": complete}
         found.append({"name": name, **both, **span})
     return found

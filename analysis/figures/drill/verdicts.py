@@ -19,7 +19,7 @@ from wanlat.analysis.names import count
 from wanlat.analysis.stats.intervals import holm, wilson
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_lines
+from wanlat.bundle.read import read_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,9 @@ WRONG = ("corrupt", "lost", "stale", "resurrected", "unexpected")
 VERDICTS = (*WRONG, "unread", "recovered", "fine")
 EXAMPLES = 20
 """Of each verdict."""
+OPEN_S = 1.0
+"""Of a request that was sent so shortly before its phase ended, and was on its way then, nobody can
+say whether it would have been answered."""
 
 PRESENT, REMOVED, NEVER = "present", "removed", "never written"
 MAYBE, EITHER = "maybe written", "maybe removed"
@@ -90,12 +93,12 @@ def read_ledger(directory: Path) -> dict[str, Key]:
 
     Raises BundleError if it is damaged.
     """
-    return _parsed(directory / "ledger.jsonl", _keys)
+    return _parsed(directory, "ledger", _keys)
 
 
 def read_verification(directory: Path) -> dict[str, Round]:
     """The rounds there are, by name. Raises BundleError where the file is damaged."""
-    return _parsed(directory / "verification.jsonl", _rounds)
+    return _parsed(directory, "verification", _rounds)
 
 
 def durability_of(
@@ -173,9 +176,9 @@ def verdict_of(expected: str, answers: Mapping[str, str]) -> str:
     return "recovered" if "yes" in said and expected == MAYBE else "fine"
 
 
-def _parsed(path: Path, parse: Callable[[Sequence[Row]], T]) -> T:
-    """What `parse` makes of the lines in `path`, or of none. Raises BundleError."""
-    lines = read_lines(path)[0] if path.is_file() else []
+def _parsed(directory: Path, name: str, parse: Callable[[Sequence[Row]], T]) -> T:
+    """What `parse` makes of the lines of a table, or of none. Raises BundleError."""
+    lines, path = read_records(directory, name)
     try:
         return parse(lines)
     except (KeyError, TypeError, ValueError) as error:
@@ -254,12 +257,17 @@ BOUNDS = {"at_least": "≥", "at_most": "≤"}
 
 
 def bound_of(claim: Row) -> str:
-    """What a claim asks for: ``reads ok ≥ 90%``."""
+    """What a claim asks for: ``reads ok ≥ 90% at survivor, from 10s``."""
     figure = claim.get("availability")
     if figure is None:
         return f"durability {claim.get('durability')}"
     bounds = (f"{sign} {figure[key]}" for key, sign in BOUNDS.items() if key in figure)
-    return f"{figure.get('of')} ok {' and '.join(bounds)}"
+    where = f" at {figure['client']}" if "client" in figure else ""
+    phase = figure.get("phase", "during")
+    when = [phase] if phase != "during" else []
+    when += [f"{key} {figure[key]}" for key in ("from", "to") if quantity(figure.get(key))]
+    said = f"{figure.get('of')} ok {' and '.join(bounds)}{where}"
+    return ", ".join([said, *([" ".join(when)] if when else [])])
 
 
 def claims_of(
@@ -314,7 +322,8 @@ def _on_availability(
 ) -> Judged:
     """The verdict on a share of what was sent in a window of a phase, and what it rests on:
 
-    "157 of 160 reads from n3 (survivor) between 5 s and 30 s of `during` were ok (98.1 %, 95–99 %)"
+    "157 of 160 reads from n3 (survivor) between 5 s and 30 s of `during` were ok before its end
+    (98.1 %, 95–99 %)"
     """
     name, client, what = (str(spec.get(key) or "") for key in ("phase", "client", "of"))
     name = name or "during"
@@ -329,13 +338,16 @@ def _on_availability(
         chosen &= at_s < until_s
     if client:
         chosen &= requests["client"] == client
-    rows = requests[chosen]
-    sent, ok = int(rows["sent"].sum()), int((rows["outcome"] == "ok").sum())
+    in_time = requests["end_s"] <= phase["end_s"]
+    rows = requests[chosen & (in_time | ~(requests["start_s"] > phase["end_s"] - OPEN_S))]
+    sent, ok = int(rows["sent"].sum()), int((in_time & (rows["outcome"] == "ok")).sum())
     when = f"from {since_s:g} s of `{name}` on" if since_s else f"in `{name}`"
     if until_s is not None:
         when = f"between {since_s:g} s and {until_s:g} s of `{name}`"
     where = f"from {nodes.get(client, client)} ({client})" if client else "from everywhere"
-    evidence = f"{ok} of {count(sent, what.removesuffix('s'))} {where} {when} were ok"
+    evidence = (
+        f"{ok} of {count(sent, what.removesuffix('s'))} {where} {when} were ok before its end"
+    )
     ci95 = wilson(ok, sent)
     if sent:
         share, low, high = (f"{100 * each:.1f}" for each in (ok / sent, *ci95))

@@ -104,10 +104,11 @@ def client(
     interval_ms: int,
     deadline_ms: int = 60_000,
     name: str = "here",
+    in_flight: int = 1,
 ) -> Client:
     """A client on a node that asks this node; no stall of the machine comes near its deadline."""
     schedule = Schedule(interval_ms * MS, 0, deadline_ms * MS)
-    return Client(load, Place(name, node, node), way, schedule)
+    return Client(load, Place(name, node, node), way, schedule, in_flight)
 
 
 def start(clients: Sequence[Client], seconds: float, stop: threading.Event) -> tuple[Workers, int]:

@@ -23,6 +23,7 @@ from tests.experiments.drill.loads import (
 )
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.clients import fill
+from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.requests import Row
 from wanlat.probes.errors import ProbeFailed
@@ -69,6 +70,48 @@ def test_a_stall_spoils_every_request_that_was_due_in_it(cluster: Cluster, tmp_p
         # But one request waited for its answer; the others had not been sent.
         waiting = [row for row in mine if row["start_ns"] < still_ns < ended_ns(row)]
         assert len(waiting) == 1
+
+
+def test_what_is_due_in_a_stall_is_sent_though_others_wait(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    rows: list[Row] = []
+    load = load_on(cluster, tmp_path, rows, filled=20)
+    fill(load, Place("here", "n2", "n2"), 20, PATIENT_MS, lambda *_: None)
+    rows.clear()
+    ways: tuple[Way, ...] = ("read", "write", "list")
+    clients = [client(load, way, "n2", interval_ms=50, in_flight=30) for way in ways]
+    store = cluster.processes["n2"]
+    with running(clients, 2) as until:
+        until(0.7)
+        stopped_ns = store.send_signal(signal.SIGSTOP)
+        time.sleep(0.8)
+        still_ns = time.monotonic_ns()
+        store.send_signal(signal.SIGCONT)
+
+    assert {(row["operation"], row["outcome"]) for row in rows} == {(way, "ok") for way in ways}
+    for way in ways:
+        mine = sorted((row for row in rows if row["operation"] == way), key=by_due)
+        assert len(mine) == 40
+        late_ns = [row["start_ns"] - row["due_ns"] for row in mine]
+        assert 0 <= min(late_ns) < 10 * MS
+        assert sorted(late_ns)[len(late_ns) // 2] < 50 * MS, "none waited for another"
+        spoilt = [row for row in mine if stopped_ns < row["start_ns"] < still_ns]
+        waiting = [row for row in spoilt if ended_ns(row) > still_ns]
+        assert len(waiting) == len(spoilt) >= 10
+
+
+def test_a_list_that_lacks_a_key_is_none(cluster: Cluster, tmp_path: Path) -> None:
+    rows: list[Row] = []
+    load = load_on(cluster, tmp_path, rows, filled=21)  # one more than there are
+    fill(load, Place("here", "n2", "n2"), 20, PATIENT_MS, lambda *_: None)
+    rows.clear()
+    with running([client(load, "list", "n2", interval_ms=100)], 0.5):
+        pass
+    assert rows
+    assert {row["endpoint"] for row in rows} == {"ListObjects"}
+    assert {row["outcome"] for row in rows} == {"fail"}
+    assert all("20" in row["error"] and "21" in row["error"] for row in rows)
 
 
 def by_due(row: Row) -> int:

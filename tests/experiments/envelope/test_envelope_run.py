@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -36,10 +37,29 @@ def found_in(bundle: Path) -> Envelope:
     return mine
 
 
-def test_every_tested_network_can_be_opened(tmp_path: Path) -> None:
-    outcome = measure(study(tmp_path, QUICK), tmp_path / "bundle")
-    assert outcome.status == "complete", outcome.reason
-    bundle, mine = outcome.directory, found_in(outcome.directory)
+class Replicated(NamedTuple):
+    """Two fresh clusters, and what was told of them."""
+
+    bundle: Path
+    told: str
+    clusters: list[Path]
+
+
+@pytest.fixture(scope="module")
+def replicated(tmp_path_factory: pytest.TempPathFactory) -> Replicated:
+    directory = tmp_path_factory.mktemp("envelope")
+    bundle = directory / "bundle"
+    done = run(study(directory, QUICK), "--replicates", "2", "--jobs", "2", out=bundle)
+    assert done.returncode == 0, done.stderr
+    points = read_document(bundle, Points)
+    assert points is not None
+    assert [point.status for point in points.points] == ["complete"] * 2
+    return Replicated(bundle, done.stderr, [bundle / each.directory for each in points.points])
+
+
+def test_every_tested_network_can_be_opened(replicated: Replicated) -> None:
+    bundle = replicated.clusters[0]
+    mine = found_in(bundle)
     (limit,) = mine.limits
     assert limit.inside is not None
     assert limit.outside is not None
@@ -73,20 +93,14 @@ def test_every_tested_network_can_be_opened(tmp_path: Path) -> None:
     assert len(mine.regions) == 45
 
 
-def test_replicates_are_fresh_clusters_and_one_map(tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    file = study(tmp_path, QUICK)
-    done = run(file, "--replicates", "2", "--jobs", "2", out=bundle)
-    assert done.returncode == 0, done.stderr
-    points = read_document(bundle, Points)
-    assert points is not None
-    assert [point.status for point in points.points] == ["complete"] * 2
+def test_replicates_are_fresh_clusters_and_one_map(replicated: Replicated) -> None:
+    bundle = replicated.bundle
     (row,) = json.loads((bundle / "summary.json").read_text())["envelope"]["limits"]
     assert row["clusters"] == 2
     assert row["limit_ci95"][0] < row["limit"] < row["limit_ci95"][1]
     assert (bundle / "charts" / "envelope.png").exists()
     assert manifest_of(bundle)["kind"] == "matrix"
-    assert "With its options, quorum holds up to" in done.stderr
+    assert "With its options, quorum holds up to" in replicated.told
 
 
 def test_a_cluster_that_does_not_serve_when_it_is_near_is_restarted(

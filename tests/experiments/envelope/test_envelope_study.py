@@ -26,10 +26,10 @@ def test_the_shipped_study_searches_two_axes_and_their_frontier() -> None:
     assert spec is not None
     assert spec.plan.axes == (
         Axis("rtt", 5.0, 2000.0, 0.05),
-        Axis("loss", 0.001, 0.5, 0.25, (0.01, 0.03, 0.1)),
+        Axis("loss", 0.001, 0.5, 0.5, (0.01, 0.05)),
     )
     assert spec.plan.near == Network(rtt_ms=5.0)
-    assert spec.test == SequentialTest(0.95, 0.4, 0.05, 20)
+    assert spec.test == SequentialTest(0.95, 0.3, 0.05, 20)
     assert spec.promise.pairs * 2 == 20, "a request a second each"
 
 

@@ -1,0 +1,204 @@
+"""Bundles made small: tables and documents of all points of a matrix in a file, instants rounded.
+
+The network of a drill or an envelope is late by milliseconds and its clients by tenths of them, so
+what is finer than 0.1 ms says nothing of a store. `NAME_ns` is `NAME_100us` there, a whole number
+of them; the rest is as in every bundle, and for any reader of Parquet. Of a load how long requests
+took is kept to 10 µs: some take hundreds of them. Of studies whose requests are alone every
+column is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from wanlat.bundle import tables as tables_of_bundles
+from wanlat.bundle.documents import Envelopes
+from wanlat.bundle.read import (
+    COARSE,
+    COARSE_NS,
+    DOCUMENTS,
+    POINT,
+    POINTS,
+    is_there,
+    read_json,
+    read_records,
+)
+
+_SAMPLES = (
+    *("system", "version", "topology", "client", "endpoint", "seq", "start_ns", "elapsed_ns"),
+    *("outcome", "error", "phase", "status", "grpc_status", "due_ns", "drill_client", "target"),
+    *("operation", "key", "late"),
+)
+_STEP = "rtt_step"
+"""Of an envelope: the number of the tested network."""
+_KEY_CHARS = 10
+"""Likewise: the first characters of a key, which tell the thousands of a cluster apart."""
+_LEDGER = ("state", "id", "op", "key", "client", "target", "t_ns", "error")
+_VERIFICATION = ("round", "nodes", "keys", "node", "key", "found", "error", "late")
+_WITH_LEDGER: dict[str, Sequence[str]] = {
+    "samples": _SAMPLES,
+    "events": ("t_ns", "kind", "subject", "detail"),
+    "ledger": _LEDGER,
+    "verification": _VERIFICATION,
+}
+_ALONE = ("samples", "resources", "events")
+_ORDER = {
+    "samples": ("drill_client", "operation", "due_ns"),
+    "verification": ("round", "node", "key"),
+}
+"""What is alike stands together; elsewhere the order says something."""
+_ROWS = 2**12
+"""As many as these at least stand together, and are read at once for one point."""
+
+_LOAD = (
+    *("system", "version", "start_ns", "due_ns", "elapsed_ns", "endpoint", "object_bytes"),
+    *("outcome", "status", "grpc_status", "error", "phase", "late"),
+)
+_ELAPSED, _ELAPSED_NS = "elapsed_ns", 10_000
+
+
+def shrink_load(path: Path) -> None:
+    """Round the instants of a load.parquet, and leave out what no figure is made of."""
+    table = pq.read_table(path).sort_by("start_ns")
+    columns = {}
+    for name in [name for name in _LOAD if name in table.column_names]:
+        if name == _ELAPSED:
+            columns[name] = pc.multiply(_rounded(table[name], _ELAPSED_NS), _ELAPSED_NS)
+        elif name.endswith("_ns"):
+            columns[name.removesuffix("_ns") + COARSE] = _rounded(table[name], COARSE_NS)
+        else:
+            columns[name] = table[name]
+    found = pa.table(columns)
+    pq.write_table(found, path, **_compact(found.schema))
+
+
+def _rounded(ns: pa.ChunkedArray, unit: int) -> pa.ChunkedArray:
+    number = pc.divide(pc.cast(ns, pa.float64()), float(unit))
+    return pc.cast(pc.round(number), pa.int64())
+
+
+def pack(matrix: Path) -> None:
+    """Put the tables of all points into one file each, and remove those of the points.
+
+    Of drills and envelopes what figures are made of, rounded. Raises BundleError for a damaged one.
+    """
+    are_drills = read_json(matrix / "manifest.json").get("kind") == "drills"
+    points = sorted(each for each in (matrix / POINTS).iterdir() if each.is_dir())
+    has_steps = any(is_there(point / Envelopes.FILE) for point in points)
+    for name in _WITH_LEDGER if are_drills or has_steps else _ALONE:
+        if are_drills or has_steps:
+            tables = list(_coarse_tables(points, name, has_steps=has_steps))
+        else:
+            tables = list(_whole_tables(points, name))
+        if not tables:
+            continue
+        schemas = [each.schema for each in tables]
+        schema = _typed(pa.unify_schemas(schemas, promote_options="permissive"), name)
+        path = matrix / f"{name}.parquet"
+        with pq.ParquetWriter(path, schema, **_compact(schema)) as writer:
+            for several in _in_groups([_cast(each, schema) for each in tables]):
+                writer.write_table(several)
+        for point in points:
+            for file in (point / f"{name}.parquet", point / f"{name}.jsonl"):
+                file.unlink(missing_ok=True)
+    _pack_documents(matrix, points)
+
+
+def _pack_documents(matrix: Path, points: Sequence[Path]) -> None:
+    """Likewise the JSON documents of all points; what is left of a point are its charts."""
+    files = [file for point in points for file in sorted(point.glob("*.json"))]
+    if not files:
+        return
+    rows = [
+        {POINT: file.parent.name, "name": file.name, "text": file.read_text("utf-8")}
+        for file in files
+    ]
+    # What differs between points is little, and stands together.
+    table = pa.Table.from_pylist(sorted(rows, key=lambda row: (row["name"], row[POINT])))
+    how = {"compression": "zstd", "compression_level": 19, "use_dictionary": [POINT, "name"]}
+    pq.write_table(table, matrix / DOCUMENTS, **how)
+    for file in files:
+        file.unlink()
+    for directory in (*points, matrix / POINTS):
+        if not any(directory.iterdir()):
+            directory.rmdir()
+
+
+def _typed(schema: pa.Schema, name: str) -> pa.Schema:
+    """What is null in every row has the type of its table's column all the same."""
+    known = getattr(tables_of_bundles, name.upper(), pa.schema([]))
+    return pa.schema(
+        known.field(each.name).remove_metadata()
+        if pa.types.is_null(each.type) and each.name in known.names
+        else each
+        for each in schema
+    )
+
+
+def _in_groups(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables together that are small: each becomes a group of rows, which costs bytes."""
+    waiting: list[pa.Table] = []
+    for number, each in enumerate(tables, start=1):
+        waiting.append(each)
+        if sum(one.num_rows for one in waiting) >= _ROWS or number == len(tables):
+            yield pa.concat_tables(waiting)
+            waiting = []
+
+
+def _whole_tables(points: Sequence[Path], name: str) -> Iterator[pa.Table]:
+    for point in points:
+        if (file := point / f"{name}.parquet").is_file():
+            found = pq.read_table(file).replace_schema_metadata()
+            yield found.add_column(0, POINT, pa.array([point.name] * found.num_rows))
+
+
+def _coarse_tables(points: Sequence[Path], name: str, *, has_steps: bool) -> Iterator[pa.Table]:
+    kept = (*_WITH_LEDGER[name], *((_STEP,) if has_steps and name == "samples" else ()))
+    for point in points:
+        rows = _rows(point, name)
+        for row in rows if has_steps else ():
+            row["key"] = row.get("key") and row["key"][:_KEY_CHARS]
+        if order := _ORDER.get(name):
+            rows.sort(key=lambda row: [(row.get(key) is not None, row.get(key)) for key in order])
+        yield pa.Table.from_pylist([{POINT: point.name, **_coarse(row, kept)} for row in rows])
+
+
+def _rows(point: Path, name: str) -> list[dict[str, Any]]:
+    table = point / f"{name}.parquet"
+    return pq.read_table(table).to_pylist() if table.is_file() else read_records(point, name)[0]
+
+
+def _coarse(row: dict[str, Any], kept: Sequence[str]) -> dict[str, Any]:
+    found = {key: row.get(key) for key in kept}
+    for key in [key for key in kept if key.endswith("_ns")]:
+        value = found.pop(key)
+        found[key.removesuffix("_ns") + COARSE] = value and round(value / COARSE_NS)
+    return found
+
+
+def _compact(schema: pa.Schema) -> dict[str, Any]:
+    numbers = [each.name for each in schema if pa.types.is_int64(each.type)]
+    ways = {name: "DELTA_BINARY_PACKED" for name in numbers if name != _ELAPSED}
+    ways |= {each.name: "DELTA_BYTE_ARRAY" for each in schema if each.name == "key"}
+    others = [name for name in schema.names if name not in ways]
+    return {
+        "compression": "zstd",
+        "compression_level": 19,
+        "use_dictionary": others,
+        "column_encoding": ways,
+    }
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    nothing = pa.nulls(table.num_rows)
+    columns = [
+        (table[each.name] if each.name in table.column_names else nothing).cast(each.type)
+        for each in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,1 @@
+"""Where to put the nodes of a cluster: predicted from round trips, confirmed by measurement."""

@@ -1,0 +1,131 @@
+"""A packed matrix says what its points said; of drills to a tenth of a millisecond."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from drill_bundles import Fault, stalled, write_drill
+
+from wanlat.analysis.figures.drill.read import read_drill
+from wanlat.analysis.report import beside, report
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.pack import pack
+from wanlat.bundle.read import bundles_below, read_json, read_table
+from wanlat.bundle.tables import SAMPLES
+
+STORED = Path(__file__).parents[2] / "docs" / "results" / "object-sizes" / "on-disk"
+TABLES = ("samples", "resources", "events")
+POINTS = ("one-quorum-1", "one-quorum-2")
+
+
+@pytest.fixture(params=["lines", "tables"])
+def matrix(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Two drills below one directory, as their writer was killed, or done."""
+    for seed, name in enumerate(POINTS):
+        directory = tmp_path / "points" / name
+        directory.parent.mkdir(exist_ok=True)
+        fault = Fault("stop", "n2", 20.0, 50.0)
+        spoil = {"lost": seed + 1, "stale": 1}
+        lines = request.param == "lines"
+        write_drill(
+            directory,
+            faults=[fault],
+            troubles=[stalled()],
+            spoil=spoil,
+            as_lines=lines,
+            in_flight=9,
+            seed=seed,
+        )
+    (tmp_path / "manifest.json").write_text('{"kind": "drills", "schema_version": 2}')
+    return tmp_path
+
+
+def test_a_packed_drill_has_the_same_figures(matrix: Path) -> None:
+    points = [matrix / "points" / name for name in POINTS]
+    before = [dict(read_drill(point).document) for point in points]
+    pack(matrix)
+    for point in points:
+        assert not [*point.glob("*.parquet"), *point.glob("*.jsonl")]
+    after = [dict(read_drill(point).document) for point in points]
+    assert before[0] != before[1]
+    for one, other in zip(before, after, strict=True):
+        compare(one, other, "")
+
+
+def test_the_report_of_a_packed_point_is_written_where_it_would_be(matrix: Path) -> None:
+    pack(matrix)
+    point = matrix / "points" / POINTS[0]
+    assert not point.exists()
+    written = report(point).summary_path
+    assert written == point / "summary.json" and json.loads(written.read_text())["drill"]
+    with pytest.raises(BundleError, match="drill matrix"):
+        beside([matrix], matrix / "beside.html", lambda _system: None)
+
+
+def compare(one: Any, other: Any, at: str) -> None:
+    """Whatever is a number may differ by what instants are rounded to, at either end."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), at
+        for key in one:
+            compare(one[key], other[key], f"{at}.{key}")
+    elif isinstance(one, list):
+        assert len(one) == len(other), at
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            compare(*pair, f"{at}[{number}]")
+    elif isinstance(one, float) and isinstance(other, float):
+        assert one == pytest.approx(other, abs=0.11 if at.endswith("_ms") else 2e-4), at
+    else:
+        assert one == other, at
+
+
+def test_what_an_attempt_left_is_no_bundle_of_its_matrix(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(STORED, whole)
+    every, point = bundles_below(whole), next((whole / "points").iterdir())
+    aside = point.with_name(f"{point.name}.attempt-1")
+    shutil.copytree(point, aside)
+    assert point in every and bundles_below(whole) == every
+    assert bundles_below(aside) == [aside]
+
+
+def test_a_packed_matrix_of_a_study_has_the_same_tables(tmp_path: Path) -> None:
+    plain, packed = STORED, tmp_path / "packed"
+    shutil.copytree(plain, packed)
+    pack(packed)
+    assert {*TABLES} <= {path.stem for path in packed.glob("*.parquet")}
+    points = sorted(each.name for each in (plain / "points").iterdir())
+    assert len(points) > 1 and not [*packed.glob("points/*")]
+    inside = [each.relative_to(packed) for each in bundles_below(packed)]
+    assert inside == [each.relative_to(plain) for each in bundles_below(plain)]
+    for file in plain.glob("points/*/*.json"):
+        assert read_json(packed / file.relative_to(plain)) == read_json(file)
+    for point, name in product(points, TABLES):
+        before, after = (read_table(each / "points" / point, name) for each in (plain, packed))
+        assert before and after and len(before[0]) > 0
+        pd.testing.assert_frame_equal(
+            after[0][[*before[0]]], before[0], check_dtype=False, check_categorical=False
+        )
+
+
+def test_a_damaged_packed_table_is_refused(matrix: Path) -> None:
+    pack(matrix)
+    (matrix / "samples.parquet").write_bytes(b"PAR1")
+    with pytest.raises(BundleError, match=r"samples\.parquet is damaged"):
+        read_drill(matrix / "points" / POINTS[0])
+    (matrix / "documents.parquet").write_bytes(b"PAR1")
+    with pytest.raises(BundleError, match=r"documents\.parquet is damaged"):
+        read_drill(matrix / "points" / POINTS[0])
+
+
+def test_a_column_without_values_has_its_type(matrix: Path) -> None:
+    pack(matrix)
+    held = pq.read_schema(matrix / "samples.parquet")
+    for name in ("status", "grpc_status"):
+        assert held.field(name).type == SAMPLES.field(name).type

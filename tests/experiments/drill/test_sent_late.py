@@ -1,0 +1,35 @@
+"""A machine on which a drill's clients get no processor is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from wanlat.experiments.drill.files import find
+from wanlat.experiments.drill.model import Drill, scenario
+from wanlat.experiments.drill.runner import SentLate
+from wanlat.topologies.units import Duration
+
+
+@pytest.mark.parametrize(("late", "is_told"), [(3, False), (4, True), (100, True)])
+def test_requests_that_are_sent_too_late_are_told(late: int, is_told: bool) -> None:
+    sent = SentLate()
+    for number in range(100):
+        lag_ms = 101 if number < late else 99
+        sent.take({"due_ns": 5_000_000_000, "start_ns": 5_000_000_000 + lag_ms * 1_000_000})
+    for _ in range(50):
+        sent.take({"due_ns": 5_000_000_000, "start_ns": None})  # never sent: it says nothing
+    said = sent.said()
+    assert (said is not None) == is_told
+    if said is not None:
+        assert said.startswith(f"{late} % of the requests were sent more than 100 ms after")
+        assert "--jobs auto" in said
+
+
+def test_only_where_no_request_waits_for_another() -> None:
+    shipped = scenario("one-node-killed")
+    assert shipped.waits_for_none
+    assert find("one-node-killed").is_file()
+    one = shipped.to_dict() | {"in_flight": 1}
+    assert not Drill.model_validate(one).waits_for_none
+    many = shipped.model_copy(update={"interval": Duration(20 * 10**6)})
+    assert not many.waits_for_none, "64 of 500"

@@ -1,0 +1,111 @@
+"""What pages say was tried for a cause that they give, computed again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.second_person import raw
+from tests.second_person.pages import agrees, number, numbers, tables
+from tests.second_person.test_loads import check
+
+CAUSES = raw.RESULTS / "for-maintainers"
+
+
+def of_clusters(bundle: str, system: str, endpoint: str) -> list[pd.Series]:
+    """The latencies of an endpoint, ms, of each cluster of a system."""
+    each = [raw.samples(point) for _, point in raw.points(raw.RESULTS / bundle)]
+    chosen = [rows[(rows["system"] == system) & (rows["endpoint"] == endpoint)] for rows in each]
+    return [rows["ms"] for rows in chosen if len(rows)]
+
+
+COLUMNS = {
+    "median": ("garage", 0.5),
+    "median with TCP_NODELAY": ("garage-nodelay", 0.5),
+    "p95": ("garage", 0.95),
+    "p95 with TCP_NODELAY": ("garage-nodelay", 0.95),
+}
+
+
+def test_garage_with_tcp_nodelay() -> None:
+    page = CAUSES / "garage-nagle.md"
+    (table,) = [each for each in tables(page) if "p95" in each]
+    assert len(table) == 3
+    told = re.search(r"whole round trips then: (.+)\.\n", page.read_text())
+    assert told is not None
+    for trips, cells in zip(numbers(told[1]), table.to_dict("records"), strict=True):
+        for column, (system, share) in COLUMNS.items():
+            of = of_clusters("for-maintainers/nodelay", system, str(cells["ms [95 %]"]))
+            assert len(of) == 5 and {len(each) for each in of} == {100}
+            check(str(cells[column]), [each.quantile(share) for each in of], 5e-3)
+            if column == "median with TCP_NODELAY":
+                assert agrees(trips, float(np.mean([each.median() for each in of])) / 100, 5e-3)
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_minio_with_shorter_pauses(row: int) -> None:
+    page = CAUSES / "minio-lock-race.md"
+    (table,) = [each for each in tables(page) if "slow, % [95 %]" in each]
+    assert len(table) == 2
+    cells = table.iloc[row]
+    of = of_clusters("for-maintainers/lock-retry", ["minio", "minio-short-pause"][row], "PutObject")
+    assert len(of) == 5 and {len(each) for each in of} == {300}
+    check(cells["median ms [95 %]"], [each.median() for each in of], 0.02)
+    shares = [100 * (each > 3 * each.quantile(0.25)).mean() for each in of]
+    check(cells["slow, % [95 %]"], shares, 0.02)
+    together = pd.concat(of)
+    slow = together[together > 3 * together.quantile(0.25)]
+    quartiles: Sequence[float] = slow.quantile([0.25, 0.5, 0.75]).tolist()
+    said = numbers(cells["slow ones, quartiles ms"])
+    assert all(agrees(*pair, 0.01) for pair in zip(said, quartiles, strict=True))
+    assert number(cells["max ms"]) == pytest.approx(together.max(), abs=0.6)
+
+
+def test_bob_at_a_node_of_the_third_datacenter() -> None:
+    text = (raw.RESULTS / "bob" / "README.md").read_text()
+    said = re.search(r"Exist of a remote key took ([^\]]+\]) ms, and Get still ([^\]]+\]) ms", text)
+    assert said is not None
+    points = [point for _, point in raw.points(raw.RESULTS / "bob" / "third-datacenter")]
+    for endpoint, cell in zip(("Exist", "Get"), said.groups(), strict=True):
+        of = [
+            rows[(rows["endpoint"] == endpoint) & (rows["placement"] == "remote")]["ms"].median()
+            for rows in map(raw.samples, points)
+        ]
+        assert len(of) == 5
+        check(cell, of, 5e-3)
+
+
+@pytest.mark.parametrize("store", ["etcd", "garage"])
+def test_what_reaches_the_deadline_at_an_envelopes_limit(store: str) -> None:
+    bundle = raw.RESULTS / "envelope" / store
+    found = [each for each in tables(bundle.parent / "README.md") if "99th percentile" in each]
+    (table,) = [each for each in found if {*each["request"]} <= ENDPOINTS[store]]
+    for cells in table.to_dict("records"):
+        each = [_in_rtts(point, str(cells["request"])) for _, point in raw.points(bundle)]
+        assert len(each) == 5
+        check(str(cells["median"]), [of.median() for of in each], 6e-3)
+        check(str(cells["99th percentile"]), [of.quantile(0.99) for of in each], 6e-3)
+
+
+ENDPOINTS = {"etcd": {"Put", "Range"}, "garage": {"GetObject", "PutObject"}}
+
+
+def _in_rtts(point: Path, endpoint: str) -> pd.Series:
+    """How long answered requests took on the farthest network without loss that held."""
+    (of,) = raw.document(point / "envelope.json")["systems"]
+    (limit,) = [x for x in of["limits"] if x["axis"] == "rtt" and x["at"]["loss"] == 0]
+    numbers_of = [
+        test["number"]
+        for test in of["tests"]
+        if (test["network"]["rtt_ms"], test["network"]["loss"]) == (limit["inside"], 0)
+    ]
+    rows = raw.table(point, "samples")
+    rows = rows[(rows["phase"] == "window") & (rows["outcome"] == "ok")]
+    rows = rows[rows["rtt_step"].isin(numbers_of) & (rows["endpoint"] == endpoint)]
+    assert len(rows) >= 20
+    return rows["elapsed_100us"] / 10 / limit["inside"]

@@ -1,0 +1,150 @@
+"""What drills found, as templates ask for it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from tools.results.figures import bundle_at, document
+from wanlat.bundle.read import POINTS, bundles_below, read_json
+
+
+class Fared(NamedTuple):
+    """How requests of one client and kind fared in the runs of a drill: a number of each run."""
+
+    ok: list[int]
+    sent: list[int]
+    p50_s: list[float | None]
+    """Of the ok ones, from when they were sent; None where there are none."""
+
+    def __str__(self) -> str:
+        """All runs together: "358/360"."""
+        return f"{sum(self.ok)}/{sum(self.sent)}"
+
+
+def fared(home: Path, bundle: str, name: str, system: str, client: str, operations: str) -> Fared:
+    """Return how a client's `reads`, `writes` or `lists` fared during the fault of a drill."""
+    runs = drills(home, bundle, name=name, system=system)
+    of = [each[operations] for run in runs for each in run["clients"] if each["client"] == client]
+    if not of or None in of:
+        raise LookupError(f"{home / bundle}: {client} sent no {operations} in {name} on {system}.")
+    during = [each["phases"]["during"] for each in of]
+    return Fared(
+        ok=[each["ok"] for each in during],
+        sent=[each["attempted"] - each["not_sent"] for each in during],
+        p50_s=[
+            each["from_start"]["p50_ms"] and each["from_start"]["p50_ms"] / 1e3 for each in during
+        ],
+    )
+
+
+def requests(
+    home: Path, bundle: str, name: str, system: str, client: str, operation: str
+) -> list[pd.DataFrame]:
+    """Return what a client sent during the fault of a drill, a row a request: a frame of each run.
+
+    `endpoint`; `at_s`: when it was due, after the fault began; `took_s`, of the ok ones that the
+    machine did not make late, from when they were sent; `in_time`: ok before the heal.
+    """
+    found = []
+    for point, opened in bundle_at(home / bundle).points.items():
+        if point.rpartition("-")[0] != f"{name}-{system}":
+            continue
+        events = opened.table("events")
+        phases_ns = events[events["kind"] == "phase"].set_index("subject")["t_ns"]
+        sent = opened.samples.query(
+            "phase == 'during' and drill_client == @client and operation == @operation"
+        ).dropna(subset="start_ns")
+        ok = sent["outcome"] == "ok"
+        found.append(
+            pd.DataFrame(
+                {
+                    "endpoint": sent["endpoint"],
+                    "at_s": (sent["due_ns"] - phases_ns["during"]) / 1e9,
+                    "took_s": (sent["elapsed_ns"] / 1e9).where(ok & ~sent["late"].eq(True)),
+                    "in_time": ok & (sent["start_ns"] + sent["elapsed_ns"] <= phases_ns["after"]),
+                }
+            )
+        )
+    if not any(map(len, found)):
+        raise LookupError(f"{home / bundle}: {client} sent no {operation} in {name} on {system}.")
+    return found
+
+
+def drills(home: Path, bundle: str, **where: Any) -> list[dict[str, Any]]:
+    """Return what the stored summaries of drills say that have these values; none is left out."""
+    points = [each for each in bundles_below(home / bundle) if each.parent.name == POINTS]
+    found = [read_json(each / "summary.json")["drill"] for each in points]
+    return [each for each in found if where.items() <= each.items()]
+
+
+def drill_claims(home: Path, matrix: str) -> list[dict[str, str]]:
+    """Return a row for each claim of each drill: what came of it in all runs, by system."""
+    found = document(home, matrix)
+    told: dict[tuple[str, str, str], list[dict[str, str]]] = {}
+    for cell in found["cells"]:
+        for run in sorted(cell["runs"], key=lambda run: str(run["bundle"])):
+            for claim in run["claims"]:
+                told.setdefault((cell["drill"], claim["id"], cell["system"]), []).append(claim)
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    nobody = {each["system"]: "" for each in found["systems"]}
+    for claim in found["claims"]:  # what is said of two stores in the same words is one row
+        words = {key: claim[key] for key in ("drill", "claim", "bound")}
+        line = lines.setdefault((*words.values(),), words | nobody)
+        for each in nobody:
+            line[each] += _verdicts(told.get((claim["drill"], claim["id"], each), ()))
+    return [*lines.values()]
+
+
+def _verdicts(claims: Sequence[dict[str, str]]) -> str:
+    """Say what several runs of one drill say of a claim, and on how many requests that rests."""
+    kinds = Counter(claim["verdict"] for claim in claims)
+    if not kinds:
+        return ""
+    words = {"does not hold": "**does not hold**"}
+    many = len(claims) > 1
+    said = ", ".join(
+        f"{words.get(kind, kind)}{f' in {_of(number, len(claims))}' if many else ''}"
+        for kind, number in kinds.most_common()
+    )
+    shares = [re.match(r"(\d+) of (\d+) ", claim["evidence"]) for claim in claims]
+    counted = [(int(share[1]), int(share[2])) for share in shares if share]
+    wrong = [
+        re.findall(r"(\d+) (lost|stale|corrupt|resurrected)", each["evidence"]) for each in claims
+    ]
+    if counted:
+        said += f"; {sum(ok for ok, _ in counted)}/{sum(sent for _, sent in counted)}"
+    elif kinds["does not hold"] or any(wrong):
+        numbers = {kind: [0] * len(claims) for pairs in wrong for _, kind in pairs}
+        for place, pairs in enumerate(wrong):
+            for number, kind in pairs:
+                numbers[kind][place] = int(number)
+        said += "; " + ", ".join(
+            f"{' + '.join(map(str, of))} {kind}" for kind, of in numbers.items()
+        )
+    return said
+
+
+def _of(number: int, whole: int) -> str:
+    return f"all {whole}" if number == whole else f"{number} of {whole}"
+
+
+def counted(home: Path, bundle: str, system: str, name: str) -> str:
+    """Return what came of a drill that ran once: of a living client's requests, and of objects."""
+    summary = document(home, f"{bundle}/{system}/{name}/summary.json")["drill"]
+    clients = {each["client"]: each for each in summary["clients"]}
+    client = next((each for each in ("survivor", "near", "together") if each in clients), None)
+    fared = clients[client or next(iter(clients))]
+    said = []
+    for operations in ("reads", "writes"):
+        during = fared[operations]["phases"]["during"]
+        sent = during["attempted"] - during["not_sent"]
+        never = f" ({during['not_sent']} never sent)" if during["not_sent"] else ""
+        said.append(f"{operations} {during['ok']}/{sent}{never}")
+    wrong = {kind: summary["durability"][kind] for kind in ("lost", "stale", "resurrected")}
+    return ", ".join([*said, *(f"{count} {kind}" for kind, count in wrong.items() if count)])
