@@ -267,10 +267,10 @@ def _asks_for(manifest: Mapping[str, Any], kind: str) -> bool:
 def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
     """Whether a run under load, of disk space or of the envelope left what it was run for."""
     if _asks_for(manifest, "load"):
-        return any(directory.glob("load.parquet")) or any(directory.glob("load*.raw"))
+        return read.has_table(directory, "load") or any(directory.glob("load*.raw"))
     if _asks_for(manifest, "envelope"):
         return read.is_there(directory / documents.Envelopes.FILE)
-    return _asks_for(manifest, "reclaim") and any(directory.glob("resources.*"))
+    return _asks_for(manifest, "reclaim") and read.has_table(directory, "resources")
 
 
 def _why_empty(bundle: Bundle, recorded: int) -> str:

@@ -318,11 +318,16 @@ def notes_on_matrix(sweep: Sweep) -> list[str]:
     if any(bundle.late for bundle in bundles.values()):
         notes.append(_on_lateness([*bundles.values()]))
     notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []
-    warned: dict[str, list[str]] = {text: [] for text in sweep.manifest.get("warnings", ())}
-    own = set(warned)
-    for name, bundle in bundles.items():
-        for text in bundle.manifest.get("warnings", ()):
-            warned.setdefault(text, []).append(name)
+    of_points = [
+        (name, text)
+        for name, bundle in bundles.items()
+        for text in bundle.manifest.get("warnings", ())
+    ]
+    repeated = {f"{name}: {text}" for name, text in of_points}
+    own = [text for text in sweep.manifest.get("warnings", ()) if text not in repeated]
+    warned: dict[str, list[str]] = {text: [] for text in own}
+    for name, text in of_points:
+        warned.setdefault(text, []).append(name)
     for text, names in warned.items():
         notes.append(text if text in own else f"{text} ({listing(names, _NAMED_AT_MOST)})")
     return notes

@@ -170,7 +170,7 @@ class _System:
         for hop in sorted((m for m in messages if m["on_chain"]), key=lambda m: int(m["on_chain"])):
             waited_ms = round(hop["entry_ms"] - ready_ms, 6)
             same = ("from", "to", "entry_ms", "departure_ms", "bytes", "label")
-            step = {"crossing": hop["on_chain"], "waited_ms": waited_ms}
+            step = {"hop": hop["on_chain"], "waited_ms": waited_ms}
             chain.append(step | {name: hop[name] for name in same})
             ready_ms = hop["departure_ms"] or hop["last_entry_ms"]
         sites = zip(record.nodes, record.node_site.tolist(), strict=True)

@@ -79,7 +79,7 @@ def hop_texts(trace: Trace) -> list[tuple[float, str, str]]:
     for hop, message in zip(trace["chain"], path_of(trace), strict=True):
         lines = [f"{hop['from']} → {hop['to']}  {sizes([message])}", what_of(message)]
         lines.append(f"left after {format_ms(max(hop['waited_ms'], 0.0))} ms")
-        which = f"{hop['crossing']} of {of} hops" if of > 1 else "the one hop"
+        which = f"{hop['hop']} of {of} hops" if of > 1 else "the one hop"
         texts.append((max(hop["entry_ms"], 0.0), which, "\n".join(filter(None, lines))))
     return texts
 

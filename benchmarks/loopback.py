@@ -15,9 +15,10 @@ from contextlib import closing
 from typing import Literal
 
 from wanlat.emulator.binaries import binary
+from wanlat.emulator.closing import Closing
 from wanlat.probes.oneshot import run_requests
 from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
-from wanlat.probes.process import Closing, spawn_here
+from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
 
 BUCKET, KEY = "bucket", "0706050403020100"

@@ -20,6 +20,8 @@ Status = Literal["running", "complete", "interrupted", "failed"]
 """How a run ended; what says `running` and has no process any more was killed."""
 
 OUTCOMES = ("ok", "fail", "unknown")
+MISSED = "found nothing"
+"""How the error of a removal begins, on a ledger, that did not find what had been acknowledged."""
 """Of a request: acknowledged, certainly not executed, nobody knows."""
 
 Json = dict[str, Any]
@@ -262,6 +264,7 @@ class Load(Open):
     ended_ns: int | None = None
     ramp_ms: int | float | None = None
     bottleneck: str | None = None
+    probe_late: int | None = None
     probe_missed: int | None = None
     probe_left_out: int | None = None
     left_out: int | None = None
@@ -578,8 +581,9 @@ class Trial(Document):
 class TestedNetwork(Growing):
     """A network on which a promise was put to the test: the `rtt_step` of its samples is `number`.
 
-    `after`: the network that it was reached from; null: the near one. `lost`: of the objects that
-    were `written`, those that a node did not have afterwards; `unread`: answers that are missing.
+    `after`: the network that it was reached from; null: the near one. Of the objects that were
+    `written` and acknowledged, no node had the `lost` ones afterwards, and some nodes did not have
+    the `stale` ones that others had; `unread`: answers that are missing.
     """
 
     number: int
@@ -590,6 +594,7 @@ class TestedNetwork(Growing):
     verdict: Literal["holds", "fails", "undecided"] | None = None
     written: int = 0
     lost: int = 0
+    stale: int = 0
     unread: int = 0
     restarted: bool = False
 
@@ -639,7 +644,7 @@ class Price(Growing):
 
     `kills`: of the node that led, one after another. `idle_bytes`, `idle_packets`: what crossed
     WAN links in `idle_s` seconds without a request. `lost`: of the objects that were `written`
-    meanwhile, those that a node did not have afterwards; `unread`: answers that are missing.
+    meanwhile, those that no node had afterwards; `unread`: answers that are missing.
     """
 
     kills: Sequence[Takeover] = ()

@@ -9,7 +9,8 @@ column is kept as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wanlat.bundle import tables as tables_of_bundles
+from wanlat.bundle import tables
 from wanlat.bundle.documents import Envelopes
 from wanlat.bundle.read import (
     COARSE,
@@ -37,8 +38,8 @@ _SAMPLES = (
 )
 _STEP = "rtt_step"
 """Of an envelope: the number of the tested network."""
-_KEY_CHARS = 10
-"""Likewise: the first characters of a key, which tell the thousands of a cluster apart."""
+_DECIDING = ("window", "cut", "back")
+"""The phases of an envelope's trials that its verdicts rest on; of others what failed is kept."""
 _LEDGER = ("state", "id", "op", "key", "client", "target", "t_ns", "error")
 _VERIFICATION = ("round", "nodes", "keys", "node", "key", "found", "error", "late")
 _WITH_LEDGER: dict[str, Sequence[str]] = {
@@ -91,18 +92,17 @@ def pack(matrix: Path) -> None:
     are_drills = read_json(matrix / "manifest.json").get("kind") == "drills"
     points = sorted(each for each in (matrix / POINTS).iterdir() if each.is_dir())
     has_steps = any(is_there(point / Envelopes.FILE) for point in points)
-    for name in _WITH_LEDGER if are_drills or has_steps else _ALONE:
-        if are_drills or has_steps:
-            tables = list(_coarse_tables(points, name, has_steps=has_steps))
-        else:
-            tables = list(_whole_tables(points, name))
-        if not tables:
+    is_coarse = are_drills or has_steps
+    numbers = {point: _numbers(point) for point in points} if has_steps else None
+    of_points = partial(_coarse_tables, numbers=numbers) if is_coarse else _whole_tables
+    for name in _WITH_LEDGER if is_coarse else _ALONE:
+        if not (found := list(of_points(points, name))):
             continue
-        schemas = [each.schema for each in tables]
+        schemas = [each.schema for each in found]
         schema = _typed(pa.unify_schemas(schemas, promote_options="permissive"), name)
         path = matrix / f"{name}.parquet"
         with pq.ParquetWriter(path, schema, **_compact(schema)) as writer:
-            for several in _in_groups([_cast(each, schema) for each in tables]):
+            for several in _in_groups([_cast(each, schema) for each in found]):
                 writer.write_table(several)
         for point in points:
             for file in (point / f"{name}.parquet", point / f"{name}.jsonl"):
@@ -132,7 +132,7 @@ def _pack_documents(matrix: Path, points: Sequence[Path]) -> None:
 
 def _typed(schema: pa.Schema, name: str) -> pa.Schema:
     """What is null in every row has the type of its table's column all the same."""
-    known = getattr(tables_of_bundles, name.upper(), pa.schema([]))
+    known = getattr(tables, name.upper(), pa.schema([]))
     return pa.schema(
         known.field(each.name).remove_metadata()
         if pa.types.is_null(each.type) and each.name in known.names
@@ -141,12 +141,12 @@ def _typed(schema: pa.Schema, name: str) -> pa.Schema:
     )
 
 
-def _in_groups(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+def _in_groups(found: Sequence[pa.Table]) -> Iterator[pa.Table]:
     """Yield tables together that are small: each becomes a group of rows, which costs bytes."""
     waiting: list[pa.Table] = []
-    for number, each in enumerate(tables, start=1):
+    for number, each in enumerate(found, start=1):
         waiting.append(each)
-        if sum(one.num_rows for one in waiting) >= _ROWS or number == len(tables):
+        if sum(one.num_rows for one in waiting) >= _ROWS or number == len(found):
             yield pa.concat_tables(waiting)
             waiting = []
 
@@ -158,15 +158,28 @@ def _whole_tables(points: Sequence[Path], name: str) -> Iterator[pa.Table]:
             yield found.add_column(0, POINT, pa.array([point.name] * found.num_rows))
 
 
-def _coarse_tables(points: Sequence[Path], name: str, *, has_steps: bool) -> Iterator[pa.Table]:
-    kept = (*_WITH_LEDGER[name], *((_STEP,) if has_steps and name == "samples" else ()))
+def _coarse_tables(
+    points: Sequence[Path], name: str, *, numbers: Mapping[Path, Mapping[str, str]] | None
+) -> Iterator[pa.Table]:
+    """Keys become the `numbers` of an envelope's points; what was read from one is left out."""
+    kept = (*_WITH_LEDGER[name], *((_STEP,) if numbers and name == "samples" else ()))
     for point in points:
         rows = _rows(point, name)
-        for row in rows if has_steps else ():
-            row["key"] = row.get("key") and row["key"][:_KEY_CHARS]
+        of_key = numbers[point] if numbers else {}
+        if numbers and name == "samples":
+            rows = [r for r in rows if r["phase"] in _DECIDING or r["outcome"] != "ok"]
+        for row in rows if of_key else ():
+            if key := row.get("key"):
+                row["key"] = None if row.get("operation") == "read" else of_key.get(key, key)
         if order := _ORDER.get(name):
             rows.sort(key=lambda row: [(row.get(key) is not None, row.get(key)) for key in order])
         yield pa.Table.from_pylist([{POINT: point.name, **_coarse(row, kept)} for row in rows])
+
+
+def _numbers(point: Path) -> dict[str, str]:
+    """The number on the ledger of each key's first write, which takes less than its name."""
+    ledger = _rows(point, "ledger")
+    return {row["key"]: f"{row['id']:06}" for row in reversed(ledger) if row.get("key")}
 
 
 def _rows(point: Path, name: str) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ POINTS, POINT = "points", "point"
 """The column of a packed table that has the directory of the row's point."""
 ASIDE = ".attempt-"
 """Follows the name of a point where what an attempt left lies that was begun again."""
+_ENDS = (".jsonl", ".parquet")
 COARSE, COARSE_NS = "_100us", 100_000
 """How columns of instants end in a bundle that was made small, and their unit."""
 _AGAIN = "The bundle cannot be trusted; run the study again."
@@ -179,6 +180,13 @@ def read_table(
         return found.to_pandas(self_destruct=True, split_blocks=True), table, False
     except (OSError, pa.ArrowException) as error:
         raise _not_parquet(table, error) from error
+
+
+def has_table(directory: Path, name: str) -> bool:
+    """Whether the run left a table, as lines or not; a packed point, whether its matrix has it."""
+    is_point = directory.parent.name == POINTS
+    places = [directory, *([directory.parent.parent] if is_point else [])]
+    return any((place / f"{name}{end}").is_file() for place in places for end in _ENDS)
 
 
 def read_records(directory: Path, name: str) -> tuple[list[dict[str, Any]], Path]:

@@ -11,10 +11,11 @@ import ctypes
 import mmap
 import socket
 import struct
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.topologies.errors import MachineError
 
@@ -43,7 +44,7 @@ _LAYOUT = np.dtype(
 )
 
 
-class Arrivals:
+class Arrivals(Closing):
     """All ICMP that reaches a node from now on, up to ``capacity`` packets.
 
     What stores say to each other while a live link is measured takes no room.
@@ -76,12 +77,6 @@ class Arrivals:
                 f"The kernel gives no ring of {_BLOCK_BYTES * blocks >> 20} MiB for packets "
                 f"({error.strerror}). Ask for fewer samples, or free memory."
             ) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give the ring back."""

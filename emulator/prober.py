@@ -21,11 +21,12 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from wanlat.emulator.arrivals import KEPT_BYTES, Arrivals, instants_ns
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.lateness import realtime_offset_ns
 
@@ -188,7 +189,7 @@ class Probes:
         return np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)
 
 
-class Prober:
+class Prober(Closing):
     """Sends probes from and to nodes of a lab. A context manager.
 
     ``late_ms``: how late the machine may be on a link without spoiling a probe that flies then.
@@ -209,12 +210,6 @@ class Prober:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the sockets."""

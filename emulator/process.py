@@ -86,10 +86,6 @@ class Process:
         """Send SIGKILL."""
         return self.send_signal(signal.SIGKILL)
 
-    def terminate(self) -> int:
-        """Send SIGTERM."""
-        return self.send_signal(signal.SIGTERM)
-
 
 def how_it_ended(code: int) -> str:
     """Say what an exit code (negative: the signal) means: ``was ended by SIGKILL``."""

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wanlat.emulator.addressing import End
+from wanlat.emulator.closing import Closing
 
 _ERROR = 2  # NLMSG_ERROR: an acknowledgement too, with the error 0
 _REQUEST, _ACK, _ECHO = 0x1, 0x4, 0x8
@@ -245,7 +246,7 @@ class Traffic:
     tx_packets: int
 
 
-class Socket:
+class Socket(Closing):
     """An rtnetlink socket: of the network namespace that it is opened in, or one that is given."""
 
     def __init__(self, given: socket.socket | None = None) -> None:
@@ -254,14 +255,6 @@ class Socket:
         )
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
         self._sequence = 0
-
-    def __enter__(self) -> Socket:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
 
     def close(self) -> None:
         """Close it. Safe to repeat."""

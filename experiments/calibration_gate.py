@@ -62,15 +62,19 @@ def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: boo
     ``may_tolerate``: whether who reads it can say how much is tolerated.
     """
     failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
-    first = [f"{pair['from']} → {pair['to']}: {'; '.join(pair['reasons'])}" for pair in failed[:3]]
-    more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
+    pairs = f"{len(failed)} of {len(document['pairs'])} pairs"
+    if failed and is_only_late(document):
+        is_it, wrong = "is not known to be", f"of {pairs} too few probes are left to judge by."
+    else:
+        first = (f"{e['from']} → {e['to']}: {'; '.join(e['reasons'])}" for e in failed[:3])
+        more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
+        is_it, wrong = "is not", f"{pairs} are off ({' | '.join(first)}{more})."
     remarks = [blame(failed)]
     if remarks[0] and may_tolerate:
         remarks.append("Or say how late packets may be (`--max-network-error 10ms`).")
     dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
     return (
-        f"The emulated network is not what {topology} asks for, so nothing was measured on it: "
-        f"{len(failed)} of {len(document['pairs'])} pairs are off ({' | '.join(first)}{more})."
-        f"{dropped} {''.join(f'{each} ' for each in remarks if each)}"
+        f"The emulated network {is_it} what {topology} asks for, so nothing was measured on it: "
+        f"{wrong}{dropped} {''.join(f'{each} ' for each in remarks if each)}"
         f"`wanlat calibrate {topology}` shows every pair."
     )

@@ -239,7 +239,7 @@ class _Running:
         said = f"{len(self._running)} running"
         if left_s is not None:
             said += f", about {elapsed(left_s)} left"
-        self._report(f"{total} points", total - ahead, total, said)
+        self._report(f"{total} point{'' if total == 1 else 's'}", total - ahead, total, said)
 
     def _left_s(self) -> float | None:
         """Judge how long the rest takes: by what is known of points, else by those before."""

@@ -38,6 +38,7 @@ from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, Cluster
 from wanlat.systems.engine.endpoints import Requested
+from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
@@ -173,7 +174,7 @@ def plan_requests(
 ) -> RequestPlan:
     """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
 
-    ``target`` is the node that is asked; ``objects`` how objects are asked for; ``own`` what the
+    ``target`` is the target node; ``objects`` how objects are asked for; ``own`` what the
     system's definition says can be asked of it, for a study that names none of its methods.
     """
     endpoints = asked_of(api, study.endpoints, own, objects)
@@ -287,6 +288,7 @@ def prepare(
         seed = secrets.randbits(32) if study.seed is None else study.seed
     known = {} if binaries is None else binaries
     subjects = []
+    missing: list[SystemMissing] = []
     for system in systems:
         options = system.parse_options(study.options.get(system.name))
         system.check_topology(plan, options)
@@ -304,7 +306,11 @@ def prepare(
         )
         key = f"{system.name} {options!r}"
         if key not in known:
-            known[key] = system.binary_for(options)
+            try:
+                known[key] = system.binary_for(options)
+            except SystemMissing as error:
+                missing.append(error)
+                continue
         subjects.append(
             Subject(
                 name=system.name,
@@ -320,6 +326,8 @@ def prepare(
                 requests=requests,
             )
         )
+    if missing:
+        raise missing[0] if len(missing) == 1 else SystemMissing("\n".join(map(str, missing)))
     binary("oneshot")
     if capture is not None:
         capture.check(plan, backend)

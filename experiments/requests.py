@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar
 
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.experiments.config.workloads import BUCKET
@@ -26,7 +27,7 @@ from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import Oneshot
 from wanlat.probes.plan import Header, Request
-from wanlat.probes.process import Closing, Process, Spawn
+from wanlat.probes.process import Process, Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.wording import listing
@@ -81,32 +82,10 @@ class Schedule:
         half_ns = self.deadline_ns // 2
         return half_ns if took_ns < half_ns else max(half_ns, self.deadline_ns - self.interval_ns)
 
-    def follow(
-        self,
-        due: Iterable[tuple[int, T]],
-        send: Callable[[T, int], object],
-        leave_out: Callable[[T], object],
-        stop: threading.Event,
-        get_ready: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Send what is due at instants of CLOCK_MONOTONIC, until all is done or ``stop`` is set.
-
-        ``send`` gets what is left of its deadline (ms). ``get_ready`` is called before each: what
-        takes time is done before it is due.
-        """
-        took_ns = 0
-        for due_ns, what in due:
-            get_ready()
-            # The kernel wakes it some 0.1 ms late on an idle machine, so nothing here spins.
-            if stop.wait(max(0, due_ns - time.monotonic_ns()) / 1e9):
-                return
-            now_ns = time.monotonic_ns()
-            left_ns = due_ns + self.deadline_ns - now_ns
-            if left_ns < self.least_left_ns(took_ns):
-                leave_out(what)
-            else:
-                send(what, max(1, left_ns // 1_000_000))
-                took_ns = time.monotonic_ns() - now_ns
+    def left_ms(self, due_ns: int, now_ns: int, took_ns: int) -> int | None:
+        """Return what is left of a request's deadline; None when that is too little to send it."""
+        left_ns = due_ns + self.deadline_ns - now_ns
+        return None if left_ns < self.least_left_ns(took_ns) else max(1, left_ns // 1_000_000)
 
 
 def row_of(sample: Sample, request: Request) -> Row:
@@ -205,11 +184,11 @@ class Flight(Generic[T, F]):
 
     def _send(self, free: F, due_ns: int, what: T) -> None:
         now_ns = time.monotonic_ns()
-        left_ns = due_ns + self.schedule.deadline_ns - now_ns
-        if left_ns < self.schedule.least_left_ns(self._took_ns):
+        left_ms = self.schedule.left_ms(due_ns, now_ns, self._took_ns)
+        if left_ms is None:
             self.leave_out(what)
             self._idle.append(free)
-        elif self.send(free, what, max(1, left_ns // 1_000_000)):
+        elif self.send(free, what, left_ms):
             self._busy[free.fileno()] = free, now_ns
         else:
             self._idle.append(free)

@@ -1,6 +1,6 @@
 """The plan of requests to Bob's gRPC API: which, on which keys, near and far.
 
-Whether the node that is asked holds a replica of a key decides how long a request takes, and a
+Whether the target node holds a replica of a key decides how long a request takes, and a
 mean over both kinds says nothing. So keys are drawn at random until there are enough of each
 placement, and every endpoint is measured ``samples`` times on each: on ``local`` and on
 ``remote`` keys, or on the one kind that there is.
@@ -31,7 +31,6 @@ from wanlat.probes.plan import (
     KEY_BYTES,
     Phase,
     Placement,
-    Plan,
     Request,
     Step,
     StepsPlan,
@@ -52,37 +51,10 @@ _LOOKED_AT = 20_000
 """Keys, until a placement that did not come up is taken not to exist."""
 
 
-def bob_plan(
-    endpoints: Sequence[BobEndpoint],
-    *,
-    samples: int,
-    warmup: int,
-    object_bytes: int,
-    seed: int,
-    target: str,
-    replicas: Replicas,
-) -> Plan:
-    """Return a plan of ``samples`` requests to each endpoint and placement, after ``warmup``.
-
-    ``target`` is the node that is asked. The same arguments give the same plan. Raises ValueError
-    for an endpoint that Bob does not have, and ``replicas``' own errors.
-    """
-    return bob_steps(
-        endpoints,
-        steps=1,
-        samples=samples,
-        warmup=warmup,
-        object_bytes=object_bytes,
-        seed=seed,
-        target=target,
-        replicas=replicas,
-    ).as_one()
-
-
 def bob_steps(
     endpoints: Sequence[BobEndpoint],
     *,
-    steps: int,
+    steps: int = 1,
     samples: int,
     warmup: int,
     object_bytes: int,
@@ -92,11 +64,12 @@ def bob_steps(
     one_key: bool = False,
     prefilled: Prefilled | None = None,
 ) -> StepsPlan:
-    """Return a plan that does at each of ``steps`` what ``bob_plan`` does once.
+    """Return a plan of ``samples`` requests to each endpoint and placement, after ``warmup``, at
+    each of ``steps``.
 
-    ``prefilled`` is what is there already.
-
-    No step writes or removes a key of another one, unless ``one_key`` asks for just that.
+    ``target`` is the target node, ``prefilled`` what is there already. The same arguments
+    give the same plan. No step writes or removes a key of another one, unless ``one_key`` asks for
+    just that. Raises ValueError for an endpoint that Bob does not have, and as ``replicas`` does.
     """
     unknown = [name for name in endpoints if name not in get_args(BobEndpoint)]
     if unknown:
@@ -121,7 +94,7 @@ def bob_steps(
 def turns(
     endpoints: Sequence[BobEndpoint], seed: int, target: str, replicas: Replicas
 ) -> list[tuple[BobEndpoint, Placement]]:
-    """Return what ``bob_plan`` measures ``samples`` times each."""
+    """Return what ``bob_steps`` measures ``samples`` times each."""
     return _turns(endpoints, Keys(seed, target, replicas))
 
 
@@ -136,7 +109,7 @@ def _turns(endpoints: Sequence[BobEndpoint], keys: Keys) -> list[tuple[BobEndpoi
 
 
 class Keys:
-    """Random keys, no two alike, by where they lie as seen from the node that is asked."""
+    """Random keys, no two alike, by where they lie as seen from the target node."""
 
     def __init__(self, seed: int, target: str, replicas: Replicas) -> None:
         self._random = random.Random(f"{seed}/keys")

@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
-from wanlat.probes.process import Closing, Process, Spawn
+from wanlat.probes.process import Process, Spawn
 from wanlat.topologies.errors import WanlatError
 
 _POLL_S = 0.2

@@ -22,12 +22,13 @@ from wanlat.bundle.load_records import (
     records_table,
 )
 from wanlat.emulator.binaries import binary
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import Header
-from wanlat.probes.process import Closing, Spawn
+from wanlat.probes.process import Spawn
 from wanlat.systems.engine.protocols import Operation
 
 __all__ = [
@@ -152,16 +153,13 @@ class End:
 class Generator(Closing):
     """One running job. A context manager: the process is gone when it is left."""
 
-    def __init__(
-        self, spawn: Spawn, header: Header, job: LoadJob, *, executable: Path | None = None
-    ) -> None:
-        """Start it. ``executable`` overrides the one built from this checkout.
+    def __init__(self, spawn: Spawn, header: Header, job: LoadJob) -> None:
+        """Start it.
 
         Raises MachineError when oneshot is not built, ProbeFailed when it ends at once.
         """
         self._last_news_s = time.monotonic()
-        path = executable or binary("oneshot")
-        self._dialogue = Dialogue(spawn, [str(path), "load", header.subcommand])
+        self._dialogue = Dialogue(spawn, [str(binary("oneshot")), "load", header.subcommand])
         try:
             self._dialogue.write(header.line() + job.line())
         except BrokenPipeError:
@@ -233,11 +231,9 @@ def run_job(
     header: Header,
     job: LoadJob,
     on_progress: Callable[[Progress], object] = lambda _: None,
-    *,
-    executable: Path | None = None,
 ) -> End:
     """Carry out a job to its end. Whatever ``on_progress`` raises ends it and is passed on."""
-    with Generator(spawn, header, job, executable=executable) as generator:
+    with Generator(spawn, header, job) as generator:
         while not isinstance(said := generator.next(), End):
             on_progress(said)
         return said

@@ -16,7 +16,6 @@ from typing import Any
 from wanlat.probes.plan import (
     KEY_BYTES,
     Phase,
-    Plan,
     Request,
     Step,
     StepsPlan,
@@ -98,32 +97,22 @@ class Measured(Call):
         return replace(made, object_bytes=object_bytes, body_seed=seed, placed=True)
 
 
-def method_plan(
-    methods: Sequence[Measured], *, samples: int, warmup: int, object_bytes: int, seed: int
-) -> Plan:
-    """Return a plan of ``samples`` requests to each method after ``warmup`` unmeasured ones.
-
-    The same arguments give the same plan. Raises ValueError for a key that Bob does not take.
-    """
-    return method_steps(
-        methods, steps=1, samples=samples, warmup=warmup, object_bytes=object_bytes, seed=seed
-    ).as_one()
-
-
 def method_steps(
     methods: Sequence[Measured],
     *,
-    steps: int,
+    steps: int = 1,
     samples: int,
     warmup: int,
     object_bytes: int,
     seed: int,
     prefilled: Prefilled | None = None,
 ) -> StepsPlan:
-    """Return a plan that does at each of ``steps`` what ``method_plan`` does once.
+    """Return a plan of ``samples`` requests to each method after ``warmup`` unmeasured ones, at
+    each of ``steps``.
 
-    Every request of every step has a key of its own; but what answers with an object is asked for
-    ``prefilled`` ones, where there are any.
+    The same arguments give the same plan. Every request of every step has a key of its own; but
+    what answers with an object is asked for ``prefilled`` ones, where there are any. Raises
+    ValueError for a key that Bob does not take.
     """
     there = dict[str, int]()
     if prefilled is not None and prefilled.is_read:

@@ -1,6 +1,7 @@
 """Drives ``oneshot``, the program that sends the requests and keeps the time.
 
-``run_plan`` carries out a whole plan; ``Oneshot`` is one process, asked request by request.
+``prepare`` and ``run_requests`` carry out a plan; ``Oneshot`` is one process, asked request by
+request.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
-from pathlib import Path
 
 from wanlat.emulator.binaries import binary
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.plan import Header, Plan, Request
-from wanlat.probes.process import Closing, Spawn
+from wanlat.probes.plan import ExecHeader, Header, Request
+from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 
-__all__ = ["Oneshot", "ProbeFailed", "prepare", "run_plan", "run_requests"]
+__all__ = ["Oneshot", "ProbeFailed", "prepare", "run_requests"]
 
 OnSample = Callable[[Request, Sample], object]
 
@@ -34,28 +34,10 @@ _ATTEMPTS = 3
 _PAUSE_S = 0.5
 _GRACE_S = 10.0
 """On top of a request's own deadline, until a silent oneshot counts as hung."""
+_START_S = 30.0
+"""For a program that asks to become ready: `START_NS` of oneshot's exec."""
 _POLL_S = 0.2
 _BUCKET_IS_THERE = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
-
-
-def run_plan(
-    spawn: Spawn,
-    header: Header,
-    plan: Plan,
-    on_sample: OnSample,
-    *,
-    executable: Path | None = None,
-) -> None:
-    """Prepare, warm up and measure; ``on_sample`` gets every request with its sample as it comes.
-
-    Preparing runs several processes in parallel and tries again what fails; a sample is
-    delivered for each prepared object once. Warming up and measuring are one process with one
-    request in flight. Whatever ``on_sample`` raises ends the plan at once and is passed on.
-    Raises ProbeFailed, and MachineError when oneshot is not built.
-    """
-    prepare(spawn, header, plan.prepare, on_sample, executable=executable)
-    requests = chain(plan.warmup, plan.measure)
-    run_requests(spawn, header, requests, on_sample, executable=executable)
 
 
 def run_requests(
@@ -63,16 +45,15 @@ def run_requests(
     header: Header,
     requests: Iterable[Request],
     on_sample: OnSample,
-    *,
-    executable: Path | None = None,
 ) -> None:
     """Send the requests one after another; ``on_sample`` gets each with its sample as it comes.
 
     ``requests`` may be endless or be made as it goes. A request is handed over when the sample
     before it has been dealt with, so that nothing here runs, and competes for a core, while a
-    request is in flight. Raises as ``run_plan``.
+    request is in flight. Whatever ``on_sample`` raises ends the plan at once and is passed on.
+    Raises ProbeFailed, and MachineError when oneshot is not built.
     """
-    with Oneshot(spawn, header, executable=executable) as oneshot:
+    with Oneshot(spawn, header) as oneshot:
         for request in requests:
             oneshot.send(request)
             on_sample(request, oneshot.receive())
@@ -85,7 +66,6 @@ def prepare(
     requests: Sequence[Request],
     on_sample: OnSample,
     *,
-    executable: Path | None = None,
     processes: int = PREPARING_PROCESSES,
 ) -> None:
     """Send requests that are not measured: buckets first, then the rest in parallel.
@@ -93,7 +73,7 @@ def prepare(
     What is not ok is sent again, three times in all: a store that has just come up may need
     it, and writing the same object again changes nothing. A bucket that is there already is
     fine. The larger the objects, the fewer at once. Raises ProbeFailed when something cannot be
-    prepared, and as ``run_plan``.
+    prepared, and as ``run_requests``.
     """
     kept = replace(header, connection="keep-alive")
     buckets = [request for request in requests if request.endpoint == "CreateBucket"]
@@ -102,7 +82,7 @@ def prepare(
         waiting = deque((request, 1) for request in batch)
         with contextlib.ExitStack() as stack:
             workers = [
-                stack.enter_context(Oneshot(spawn, kept, executable=executable))
+                stack.enter_context(Oneshot(spawn, kept))
                 for _ in range(min(processes, at_once(batch), len(batch)))
             ]
             _share(workers, waiting, on_sample)
@@ -165,13 +145,13 @@ class Oneshot(Closing):
     A context manager: the process is gone when it is left.
     """
 
-    def __init__(self, spawn: Spawn, header: Header, *, executable: Path | None = None) -> None:
-        """Start it. ``executable`` overrides the one built from this checkout."""
-        self._silence_s = header.deadline_ms / 1000 + _GRACE_S
+    def __init__(self, spawn: Spawn, header: Header) -> None:
+        """Start it."""
+        starting_s = _START_S if isinstance(header, ExecHeader) else 0.0
+        self._silence_s = header.deadline_ms / 1000 + starting_s + _GRACE_S
         self._expected: deque[int] = deque()
         self._last_news = time.monotonic()
-        path = executable or binary("oneshot")
-        self._dialogue = Dialogue(spawn, [str(path), header.subcommand])
+        self._dialogue = Dialogue(spawn, [str(binary("oneshot")), header.subcommand])
         try:
             self._write(header.line())
         except BaseException:

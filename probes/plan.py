@@ -32,7 +32,7 @@ from wanlat.systems.engine.protocols import (
 Phase = Literal["prepare", "warmup", "measure"]
 Connection = Literal["keep-alive", "new"]
 Placement = Literal["local", "remote", "unknown"]
-"""Does the node that is asked hold a replica of the key? ``unknown``: that cannot be told, or the
+"""Does the target node hold a replica of the key? ``unknown``: that cannot be told, or the
 request has no key."""
 
 READ_OBJECTS = 100

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 
 class Process(Protocol):
@@ -25,25 +23,6 @@ class Process(Protocol):
 Spawn = Callable[[list[str], int, int, int], Process]
 """Starts ``argv`` with these file descriptors as its stdin, stdout and stderr, and returns at
 once. The descriptors stay the caller's."""
-
-
-class Closing(ABC):
-    """A context manager that is closed when it is left."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of everything. May be called again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class Here:

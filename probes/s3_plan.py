@@ -11,7 +11,7 @@ Every request is on keys that no other request disturbs:
 - With ``one_key``, all of PutObject overwrite one key, and GetObject and HeadObject read it. Each
   write has other bytes, because a store may know bytes that it holds already by their hash, and
   write nothing. Which of them a read must bring is known when it is sent (``probes.one_key``).
-- ListObjects lists ``list/``, which holds ``listed_objects`` small objects throughout, and the
+- ListObjects lists ``list/``, which holds ``LISTED_OBJECTS`` small objects throughout, and the
   answer must list exactly those. In a prefilled bucket that prefix lies in the middle of the
   prefilled keys: a store may read on behind the prefix before it sees that the prefix has ended,
   and what it finds there is part of what it takes. ListObjectsPage lists the bucket from its
@@ -27,7 +27,6 @@ from typing import Literal
 
 from wanlat.probes.plan import (
     Phase,
-    Plan,
     Request,
     Step,
     StepsPlan,
@@ -47,6 +46,7 @@ S3Endpoint = Literal[
     "RemoveObject",
 ]
 
+LISTED_OBJECTS = 10
 LISTED_OBJECT_BYTES = 1024
 PAGE = 1000
 """Keys of one answer to ListObjects, in S3."""
@@ -54,53 +54,26 @@ _LIST_PREFIX = "list/"
 _ONE_KEY = "one/object"
 
 
-def s3_plan(
-    endpoints: Sequence[S3Endpoint],
-    *,
-    samples: int,
-    warmup: int,
-    object_bytes: int,
-    seed: int,
-    bucket: str,
-    listed_objects: int = 10,
-) -> Plan:
-    """Return a plan of ``samples`` requests to each endpoint after ``warmup`` unmeasured ones.
-
-    The same arguments give the same plan. The bucket need not exist; it must hold no keys of
-    an earlier plan. Raises ValueError for an endpoint that cannot be measured.
-    """
-    return s3_steps(
-        endpoints,
-        steps=1,
-        samples=samples,
-        warmup=warmup,
-        object_bytes=object_bytes,
-        seed=seed,
-        bucket=bucket,
-        listed_objects=listed_objects,
-    ).as_one()
-
-
 def s3_steps(
     endpoints: Sequence[S3Endpoint],
     *,
-    steps: int,
+    steps: int = 1,
     samples: int,
     warmup: int,
     object_bytes: int,
     seed: int,
     bucket: str,
-    listed_objects: int = 10,
     one_key: bool = False,
     prefilled: Prefilled | None = None,
 ) -> StepsPlan:
-    """Return a plan that does at each of ``steps`` what ``s3_plan`` does once.
+    """Return a plan of ``samples`` requests to each endpoint after ``warmup`` unmeasured ones, at
+    each of ``steps``.
 
-    ``prefilled`` is what the bucket holds already.
-
-    No step writes or removes a key of another one, unless ``one_key`` asks for just that.
+    The same arguments give the same plan. The bucket need not exist; it must hold no keys of an
+    earlier plan, but may hold ``prefilled`` ones. No step writes or removes a key of another one,
+    unless ``one_key`` asks for just that. Raises ValueError for an endpoint that it does not know.
     """
-    maker = _Maker(bucket, object_bytes, seed, listed_objects, one_key=one_key)
+    maker = _Maker(bucket, object_bytes, seed, one_key=one_key)
     maker.read_objects = read_objects(samples, object_bytes, steps)
     if prefilled is not None and prefilled.objects:
         maker.stand_amid(prefilled, steps * (samples + warmup))
@@ -130,13 +103,11 @@ class _Maker:
         bucket: str,
         object_bytes: int,
         seed: int,
-        listed_objects: int,
         *,
         one_key: bool = False,
     ) -> None:
         self.bucket = bucket
         self.object_bytes = object_bytes
-        self.listed_objects = listed_objects
         self.read_objects = 1
         self._prefilled: list[tuple[str, int]] = []
         self._list_prefix = _LIST_PREFIX
@@ -173,7 +144,7 @@ class _Maker:
         yield Request(next(self._seq), "prepare", "CreateBucket", self.bucket)
         if "ListObjects" in endpoints:
             size = min(self.object_bytes, LISTED_OBJECT_BYTES)
-            for i in range(self.listed_objects):
+            for i in range(LISTED_OBJECTS):
                 yield self._put("prepare", f"{self._list_prefix}{i:06}", size)
         if self._one_key and {"PutObject", "GetObject", "HeadObject"} & set(endpoints):
             yield self._put("prepare", _ONE_KEY, self.object_bytes)
@@ -238,5 +209,5 @@ class _Maker:
             "ListObjects",
             self.bucket,
             prefix=self._list_prefix,
-            listed=self.listed_objects,
+            listed=LISTED_OBJECTS,
         )

@@ -89,9 +89,7 @@ def _entry(
     )
 
 
-def install_systems(
-    names: Sequence[str], reports: Reporter | None = None, cache: Cache | None = None
-) -> list[Installed]:
+def install_systems(names: Sequence[str], reports: Reporter | None = None) -> list[Installed]:
     """Build the named systems from source, in the order given, each once.
 
     A user's own is named by its directory. Raises UserError for names that are unknown or not
@@ -99,7 +97,7 @@ def install_systems(
     raises.
     """
     recipes = [_recipe(name) for name in dict.fromkeys(names)]
-    return install(recipes, cache or Cache.from_environment(), reports or Reporter())
+    return install(recipes, Cache.from_environment(), reports or Reporter())
 
 
 def _recipe(name: str) -> Recipe:

@@ -49,7 +49,7 @@ class Least:
         """Return what a client at another node sees: one more, if that is in another site."""
         if plan.node(client).site == plan.node(target).site:
             return self
-        way = "one to the site of the node that is asked and back"
+        way = "one to the site of the target node and back"
         if not self.round_trips:
             return Least(1, f"{way}; beyond that none, as {self.why}")
         return Least(self.round_trips + 1, f"{way}, and there {self.why}")
@@ -58,7 +58,7 @@ class Least:
 def least_of(needed: int, replicas: int, near: Iterable[int], what: str = "replica") -> Least:
     """Return the lower bound of a request that waits for so many of these replicas.
 
-    ``near`` has how many are in the site of the node that is asked, for every place that a key's
+    ``near`` has how many are in the site of the target node, for every place that a key's
     replicas may have; ``what`` is how one is called: a replica, a drive, a node.
     """
     counts = set(near)
@@ -73,7 +73,7 @@ def least_of(needed: int, replicas: int, near: Iterable[int], what: str = "repli
 
 
 def near(plan: Plan, target: str, held: Iterable[Iterable[str]]) -> list[int]:
-    """Return, for each list of nodes, how many are in the site of the node that is asked."""
+    """Return, for each list of nodes, how many are in the site of the target node."""
     site = plan.node(target).site
     return [sum(plan.node(name).site == site for name in nodes) for nodes in held]
 

@@ -48,7 +48,8 @@ def get(name: str) -> System:
     if directory is None:
         raise UserError(
             f"There is no system {show(name)}{did_you_mean(name, names())}. "
-            f"wanlat knows {listing(names())}."
+            f"wanlat knows {listing(names())}; one of your own is given by its directory, "
+            "such as ./mystore/."
         )
     return _system(directory)
 

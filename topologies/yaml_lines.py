@@ -34,6 +34,7 @@ _LIMITS = {
     "greater_than": "{shown} is too small; more than {gt}",
     "less_than_equal": "{shown} is too large; at most {le}",
     "less_than": "{shown} is too large; less than {lt}",
+    "string_pattern_mismatch": "{shown} does not match `{pattern}`",
     "value_error": "{error}",
     "missing": "{key} is missing",
     "extra_forbidden": "unknown key {key}",

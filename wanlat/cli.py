@@ -95,6 +95,18 @@ def _root(
     pass
 
 
+def _reword(mistake: typer.TyperException) -> None:
+    """Say of an option's value what is said of a value in a file, instead of Pydantic's words."""
+    from pydantic import ValidationError
+
+    cause = mistake.__cause__
+    if isinstance(cause, ValidationError):
+        from wanlat.topologies.yaml_lines import describe
+
+        errors = cause.errors(include_url=False)
+        mistake.message = "; ".join(each.text for error in errors for each in describe(error, None))
+
+
 def main() -> None:
     """Run the command line. Exit codes: 0 passed, 1 did not hold, 2 wrong input, 3 the machine."""
     # pyarrow's own pool keeps what was freed: 20 MiB by the end of a report. (It reads this when it
@@ -113,6 +125,7 @@ def main() -> None:
     except typer.Exit as end:
         sys.exit(end.exit_code)
     except typer.TyperException as mistake:
+        _reword(mistake)
         mistake.show()  # type: ignore[attr-defined]  # those of options and arguments have it
         sys.exit(UserError.exit_code)
     except (WanlatError, BundleError) as error:

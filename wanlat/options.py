@@ -70,7 +70,7 @@ TopologyName = Annotated[str, argument("TOPOLOGY", _YAML.format("topology"), com
 DrillNames = Annotated[
     str | None,
     argument(
-        "[DRILL,DRILL|all]",
+        "DRILL,DRILL|all",
         "Shipped drills, or paths of YAML files; `all`: every shipped one",
         completion.drills,
     ),

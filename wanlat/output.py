@@ -141,7 +141,7 @@ def say(text: str, *, style: str | None = None) -> None:
     people().print(text, style=style, markup=False, soft_wrap=True)
 
 
-def remark(text: str, *, style: str | None = None) -> None:
+def remark(text: str) -> None:
     """Print a line that is no result; with `--quiet` it is left out."""
     if not is_quiet():
-        say(text, style=style)
+        say(text)

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
+from wanlat.fix_it import place_of
 from wanlat.output import emit, is_quiet, is_verbose, people, remark, say
 from wanlat.topologies.errors import UserError
 
@@ -152,6 +154,8 @@ def carry_out(work: Callable[[Reporter], Ended], what: str = "run", *, log: bool
         say("Interrupted.", style="bold yellow")
     elif ended.status != "complete":
         say(f"The {what} failed: {ended.reason}", style="bold red")
+        if (place := place_of(str(ended.reason))) is not None:
+            say(f"More: {place}")
     return ended
 
 
@@ -193,6 +197,17 @@ def measure_points(
     return carry_out(work, what)
 
 
+@contextmanager
+def reporting(bundle: Path) -> Iterator[None]:
+    """Say, where Ctrl-C ends the report of a run that is complete, that it can be made later."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        text = f"All is measured and kept in {bundle}; `wanlat report {bundle}` shows it."
+        say(f"Interrupted. {text}", style="bold yellow")
+        raise typer.Exit(130) from None
+
+
 def exit_code(ended: Outcome | MatrixOutcome) -> int:
     """Return the exit code of a run that is not complete: of Ctrl-C as a shell reports it."""
     return 130 if ended.status == "interrupted" else 1
@@ -205,8 +220,16 @@ def incomplete(
 
     No charts then: who interrupts a run wants it to end, and half a study is no result.
     """
+    from wanlat.experiments.session import Outcome
+
     place = ended.directory
-    say(f"{progress}What was measured is kept in {place}; `wanlat report {place}` shows it.")
+    is_empty = isinstance(ended, Outcome) and ended.planned and not ended.measured
+    kept = (
+        f"The manifest and the logs are in {place}."
+        if is_empty
+        else f"What was measured is kept in {place}; `wanlat report {place}` shows it."
+    )
+    say(f"{progress}{kept}")
     bundle = {"directory": str(place), "status": ended.status, "reason": ended.reason}
     return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
 

@@ -83,7 +83,7 @@ def _words(document: Document, pairs: Frame, *, has_jitter: bool) -> Words:
         "99th percentile (thick). Red: a pair that failed."
     )
     if (pairs["bare_rtt_ms.p50"] > 0).any():
-        caption += " Grey cross: RTT of the bare path, every impairment off; it is not subtracted "
+        caption += " Gray cross: RTT of the bare path, every impairment off; it is not subtracted "
         caption += "from anything."
     if has_jitter:
         caption += " Jitter: a line is a pair; on the diagonal, as many packets took that long as "

@@ -32,7 +32,15 @@ from wanlat.analysis.charts.style import ALARM, INK, TINY_PT, SeriesStyle, appli
 from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import series_of
-from wanlat.analysis.names import EN_DASH, count, format_ms, listing, row_labels, series_labels
+from wanlat.analysis.names import (
+    EN_DASH,
+    count,
+    digits,
+    format_ms,
+    listing,
+    row_labels,
+    series_labels,
+)
 from wanlat.analysis.stats.modes import Clump, clumps
 from wanlat.analysis.summary import program_note, run_note
 
@@ -169,7 +177,7 @@ def _cells(entry: EndpointSummary) -> tuple[str, ...]:
     if entry.latency is None:
         return EN_DASH, EN_DASH, outcome
     ms = entry.latency
-    places = 2 if ms.median_ms < 10 else 1 if ms.median_ms < 100 else 0
+    places = 2 if ms.median_ms < 10 else 1 if ms.median_ms < 1000 else 0
     values_ms = (ms.median_ms, ms.min_ms, ms.max_ms, *(ms.median_ci95_ms or ()))
     median, least, most, *bounds = (format_ms(value, places) for value in values_ms)
     interval = f" [{', '.join(bounds)}]" if bounds else ""
@@ -248,7 +256,7 @@ def draw_published(answer: Answer) -> Figure:
     for row in rows:
         ratio = row["mean_over_published"]
         ms = format_ms(row["mean_ms"]), format_ms(row["published_mean_ms"], 0)
-        cells = (*ms, EN_DASH if ratio is None else f"{ratio:.3g}")
+        cells = (*ms, EN_DASH if ratio is None else digits(ratio, 3))
         beside.append(Row(row["endpoint"], labels[series_of(row)], row["placement"], cells))
     with applied():
         headers = ("ours ms", "theirs", "ours / theirs")

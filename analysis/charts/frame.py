@@ -241,7 +241,7 @@ def lateness_sentence(bundle: Source | None) -> str | None:
     if not isinstance(bundle, Bundle) or bundle.network_error_ms is None:
         return None
     median, p99, most = (format_ms(each) for each in bundle.network_error_ms)
-    left_out = f"; {count(bundle.late, 'later sample')} left out" if bundle.late else ""
+    left_out = f"; {count(bundle.late, 'sample')} with more left out" if bundle.late else ""
     figures = f"median {median} ms, p99 {p99} ms, at most {most} ms"
     return f"Network error during a sample: {figures}{left_out}."
 

@@ -23,7 +23,7 @@ from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.load import OverTime
 from wanlat.analysis.figures.result import Row, series_of
-from wanlat.analysis.names import EN_DASH, below, row_labels
+from wanlat.analysis.names import EN_DASH, below, digits, row_labels
 from wanlat.analysis.report.section import written
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _found(rows: Sequence[Row]) -> str:
     """The finding: what the load does to a single client, else how much was done."""
     probes = [probe["median_ratio"] for row in rows for probe in row["probe_client"]]
     if ratios := [ratio for ratio in probes if ratio is not None]:
-        times = dict.fromkeys(f"{of(ratios):.2g}" for of in (min, max))
+        times = dict.fromkeys(digits(of(ratios), 2) for of in (min, max))
         return f"Beside the load a request takes {' to '.join(times)} times as long as alone"
     ends = dict.fromkeys(f"{of(map(_rate, rows)):,.0f}" for of in (min, max))
     return f"Under load {' to '.join(ends)} operations per second"
@@ -160,4 +160,4 @@ def _probe_said(row: Row, key: str) -> str:
     named, between = list(values), ", "
     if len(named) > _MOST_NAMED:
         named, between = sorted(named, key=lambda name: values[name])[:: len(named) - 1], " to "
-    return between.join(f"{name} {values[name]:.3g}" for name in named) or EN_DASH
+    return between.join(f"{name} {digits(values[name], 3)}" for name in named) or EN_DASH

@@ -45,7 +45,7 @@ def draw_reclaim(answer: Answer) -> Figure:
             figures.series,
             (),
             "Line: what the directories of all nodes take, less what they took when empty; full is "
-            "100. Dotted: what the objects that stay took of that. Grey ground: removing. Hatched: "
+            "100. Dotted: what the objects that stay took of that. Gray ground: removing. Hatched: "
             "the part that lies in a trash. One cluster a panel.",
         ),
     )

@@ -77,19 +77,24 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
 
 
 def finding(answer: Answer) -> str:
-    """Of each system the endpoint with the most round trips: "quorum PutObject takes 3 or 1"."""
+    """Of each system the endpoints with the most round trips: "quorum PutObject takes 3 or 1"."""
     labels = row_labels(answer.figures.series)
-    most: dict[str, tuple[float, str, str]] = {}
+    found: dict[str, list[tuple[float, str, str]]] = {}
     for row in answer.figures.rows:
         if trips := report.usual(row, "modes" if row["status"] is Status.LINE else "chains"):
-            name = labels[series_of(row)]
-            found = max(trips)[0], f"{name} {row['endpoint']}", report.or_else(trips, 0)
-            most[name] = max(most.get(name, found), found, key=lambda each: each[0])
-    if not most:
+            mine = max(trips)[0], row["endpoint"], report.or_else(trips, 0)
+            found.setdefault(labels[series_of(row)], []).append(mine)
+    if not found:
         return "No number of round trips"
-    (_, name, said), *others = sorted(most.values(), key=lambda each: -each[0])
-    first = f"{name} takes {said} round trip{'' if said == '1' else 's'}"
-    return ", ".join([first, *(f"{name} {said}" for _, name, said in others)])
+    most = []
+    for name, every in found.items():
+        top, _, said = max(every, key=lambda each: each[0])
+        names = list(dict.fromkeys(endpoint for _, endpoint, its in every if its == said))
+        more = f" and {len(names) - 1} more" if len(names) > 2 else ""
+        most.append((top, f"{name} {names[0] if more else ' and '.join(names)}{more}", said))
+    (_, name, said), *others = sorted(most, key=lambda each: -each[0])
+    takes = f"take{'' if ' and ' in name else 's'} {said} round trip{'' if said == '1' else 's'}"
+    return ", ".join([f"{name} {takes}", *(f"{name} {said}" for _, name, said in others)])
 
 
 def draw_marks(answer: Answer) -> Figure:
@@ -184,11 +189,13 @@ def _why_not(entry: RoundTrips) -> str:
 
 
 def _on_least(figures: Sequence[Row]) -> str:
-    """What grey means, in plain words, and the reason of the most frequent cases."""
+    """What gray means, in plain words, and the reason of the most frequent cases."""
+    if all(row["least_round_trips"] is None for row in figures):
+        return ""
     whys = [str(row["least_why"]).rstrip(".") for row in figures if row["least_round_trips"]]
     ordered = sorted(dict.fromkeys(whys), key=lambda why: -whys.count(why))
     return (
-        "Grey: the lower bound, where it is known. No store that makes this one's promise, with "
+        "Gray: the lower bound, where it is known. No store that makes this one's promise, with "
         "its replicas where they are, can do with fewer. "
         f"{f'Why: {listing(ordered, _WHYS_AT_MOST)}.' if ordered else ''}"
     )
@@ -211,7 +218,7 @@ def draw_lines(answer: Answer) -> Figure:
             placed,
             "Every point: one request, spread a little so that points do not hide each other. "
             "Lines: modes, the solid one with the greatest share; at the end the slope, which is "
-            "the round trips. Grey lines: whole round trips that take no other time. Red: "
+            "the round trips. Gray lines: whole round trips that take no other time. Red: "
             "unexplained requests (crosses), and those beyond the axis (triangles).",
             *answer.say([report.NO_SLOPE]),
             lateness_sentence(answer.source),

@@ -37,10 +37,19 @@ class Quantity(NamedTuple):
         """What an axis of it is called."""
         return self.what if self.unit in self.what else f"{self.what}, {self.unit}"
 
+    @property
+    def title(self) -> str:
+        """Its name at the beginning of a sentence."""
+        return self.what[0].upper() + self.what[1:]
+
 
 MEDIAN = Quantity("median_ms", "median", "ms", ci95="median_ci95_ms")
 ROUND_TRIPS = Quantity("round_trips", "slope", "round trips", ci95="ci95")
 _BARS = "Bars: 95 % intervals of one cluster each."
+_NO_LINE = (
+    "No line joins marks of which one is of requests that take one of several times, or of points "
+    "that were repeated."
+)
 
 
 def charts_of(answer: Answer) -> Mapping[str, Figure]:
@@ -73,7 +82,8 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
     charts = {}
     said = ["".join(f", {p.name} {written(row[p.name])}" for p in rest) for row, _ in pairs]
     for name, told, mine in by_what_is_said(stem, pairs, said):
-        if len({row[axes[0].name] for row, _ in mine}) > 1:  # no panel with one dot
+        is_some = any(below(row, quantity.key) for row, _ in mine)
+        if is_some and len({row[axes[0].name] for row, _ in mine}) > 1:  # no panel with one dot
             charts[name] = _draw(sweep, mine, axes, told, quantity)
     return charts
 
@@ -86,13 +96,12 @@ def _draw(
     dots = list(_dots(sweep, pairs, x, column, quantity))
     words = Words(
         _found(dots, ticks, f" {quantity.unit} at {x.name} ") or f"{sweep.study}: {quantity.what}",
-        f"{quantity.what.capitalize()} · {sweep.study} on {sweep.topology}{said}: "
+        f"{quantity.title} · {sweep.study} on {sweep.topology}{said}: "
         f"{count(len(sweep.complete), 'point')}, each on a cluster of its own",
         x.name,
         (
             _BARS if any(dot.ci95 for dot in dots) else "",
-            "No line joins marks of which one is of requests that take one of several times, or "
-            "of points that were repeated.",
+            _NO_LINE if any(not _is_line(line) for line in _lines(dots)) else "",
             f"{count(len(sweep.missing), 'point')} missing." if sweep.missing else "",
         ),
     )
@@ -140,8 +149,8 @@ def _is_numeric(parameter: Parameter) -> bool:
 def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str) -> str | None:
     """The finding: the line that differs most, of those whose requests take one time."""
     labels, spans = row_labels(list(dict.fromkeys(dot.series for dot in dots))), []
-    for line in dict.fromkeys((dot.series, dot.panel, dot.placement) for dot in dots):
-        mine = [dot for dot in dots if (dot.series, dot.panel, dot.placement) == line]
+    lines = _lines(dots)
+    for mine in lines:
         low, high = (of(mine, key=lambda dot: dot.y) for of in (min, max))
         if low.y > 0 and all(dot.joined for dot in mine):
             spans.append((high.y / low.y, low, high))
@@ -150,7 +159,21 @@ def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str) -> str | No
     _, low, high = max(spans, key=lambda span: span[0])
     name = with_placement(" ".join((labels[low.series], *low.panel)).strip(), low.placement)
     ends = sorted((low, high), key=lambda dot: dot.x)
-    return f"{name} differs most: " + ", ".join(f"{digits(e.y, 3)}{at}{ticks[e.x]}" for e in ends)
+    which = f"{name} differs most" if len(lines) > 1 else name
+    return f"{which}: " + ", ".join(f"{digits(e.y, 3)}{at}{ticks[e.x]}" for e in ends)
+
+
+def _lines(dots: Sequence[Dot]) -> list[list[Dot]]:
+    """The dots of each series and placement in a panel."""
+    lines: dict[object, list[Dot]] = {}
+    for dot in dots:
+        lines.setdefault((dot.series, dot.panel, dot.placement), []).append(dot)
+    return [*lines.values()]
+
+
+def _is_line(dots: Sequence[Dot]) -> bool:
+    """Whether a line joins them, as of `Dot`."""
+    return all(dot.joined for dot in dots) and len({dot.x for dot in dots}) == len(dots)
 
 
 def clusters_of(answer: Answer) -> Mapping[str, Figure]:
@@ -181,7 +204,7 @@ def _draw_clusters(of: str, pairs: Pairs) -> Figure:
     words = Words(
         f"{name} takes {digits(most['least'], 3)} to {digits(most['most'], 3)} {MEDIAN.unit}, "
         "by cluster",
-        f"{MEDIAN.what.capitalize()} · {of}: a mark a cluster",
+        f"{MEDIAN.title} · {of}: a mark a cluster",
         "cluster",
         (_BARS, "Band and line: mean over clusters with its 95 % interval (Student's)."),
     )

@@ -23,8 +23,8 @@ USUAL_RTT_MS = 100.0
 
 _MUST_BE_EQUAL = {
     "topology": ("topology", "name"),
-    "its sites": ("topology", "sites"),
-    "its links": ("topology", "links"),
+    "sites": ("topology", "sites"),
+    "links": ("topology", "links"),
     "object size": ("study", "object_size"),
     "keys": ("study", "key_mode"),
     "connection": ("study", "connection"),
@@ -201,11 +201,26 @@ def reference_rtt_ms(old: Bundle, new: Bundle, wanted_ms: float | None) -> float
 
 
 def _unlike(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{name}: {_shown(value)} against {_shown(new[name])}"
-        for name, value in old.items()
-        if None not in (value, new.get(name)) and value != new[name]
-    ]
+    found = []
+    for name, value in old.items():
+        other = new.get(name)
+        if None in (value, other) or value == other:
+            continue
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            found += [f"{name}.{each}" for each in _unlike_inside(value, other)]
+        else:
+            found.append(f"{name}: {_shown(value)} against {_shown(other)}")
+    return found
+
+
+def _unlike_inside(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """What differs inside of a condition, with the keys that lead there."""
+    for key in {**old, **new}:
+        value, other = old.get(key), new.get(key)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            yield from (f"{key}.{each}" for each in _unlike_inside(value, other))
+        elif value != other:
+            yield f"{key}: {_shown(value)} against {_shown(other)}"
 
 
 def _shown(value: object) -> str:

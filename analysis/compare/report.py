@@ -140,12 +140,13 @@ def name_of(endpoint: Row) -> str:
 def sentence(change: Change, at_rtt_ms: float | None = None) -> str:
     """ "round trips 1.00 → 2.00, +1.00 [+0.99, +1.01]: worse (threshold 0.25)"."""
     said = change.of.title.format(at_rtt_ms=at_rtt_ms)
+    unit = " ms" if change.of.unit == "ms" else ""
     if change.difference is not None and change.ci95 is not None:
         signed = [_written(change, value, "+") for value in (change.difference, *change.ci95)]
         is_exact = change.ci95[0] == change.ci95[1]
         interval = "" if is_exact else f" [{', '.join(signed[1:])}]"
-        said = f"{said} {_both(change)}, {signed[0]}{interval}"
-    limit = f" (threshold {_written(change, change.threshold)})" if change.threshold else ""
+        said = f"{said} {_both(change)}{unit}, {signed[0]}{interval}"
+    limit = f" (threshold {_written(change, change.threshold)}{unit})" if change.threshold else ""
     return f"{said}: {change.verdict}{limit}{f'. {change.why}' if change.why else ''}"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.envelope import RTT, Tested, at, envelope, limit_of, pooled
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
-from wanlat.analysis.names import digits, display_system
+from wanlat.analysis.names import digits, display_system, with_interval
 from wanlat.analysis.report.section import Column, Note, Section, Table
 from wanlat.analysis.stats.intervals import of_mean, of_median
 from wanlat.analysis.sweep import REPLICATE, Sweep
@@ -78,7 +78,8 @@ def _row(
     """The row of a value of timeout `name`, the others as they were."""
     own = next(each for each in timeouts if each["name"] == name)
     kills, prices = measured.kills, measured.prices
-    idle_s = sum(price.idle_s for price in prices)
+    idle = np.array([p.idle_bytes / p.idle_s / 1e3 for p in prices if p.idle_s])
+    idle_ci95 = of_mean(idle) if idle.size > 1 else None
     row = {
         **of,
         "timeouts": timeouts,
@@ -99,7 +100,8 @@ def _row(
         "waited_s": max((kill.waited_s for kill in kills), default=None),
         **_seconds("answered_s", prices, lambda kill: kill.answered_s),
         **_seconds("led_s", prices, lambda kill: kill.led_s),
-        "idle_kb_s": short(sum(p.idle_bytes for p in prices) / idle_s / 1e3, 4) if idle_s else None,
+        "idle_kb_s": short(float(idle.mean()), 4) if idle.size else None,
+        "idle_kb_s_ci95": idle_ci95 and [short(bound, 4) for bound in idle_ci95],
         "lost": sum(price.lost for price in prices),
     }
     return row, measured
@@ -394,7 +396,12 @@ ADVICE = Section(
         Column("kills", "{kills}", optional=True),
         Column("until a write, s [95 %]", cost_of),
         Column("until a leader, s [95 %]", lambda row: cost_of(row, "led_s")),
-        Column("idle kB/s", lambda row: digits(row["idle_kb_s"], 3) if row["idle_kb_s"] else None),
+        Column(
+            "idle kB/s [95 %]",
+            lambda row: (
+                with_interval(row["idle_kb_s"], row["idle_kb_s_ci95"]) if row["idle_kb_s"] else None
+            ),
+        ),
     ),
     definitions={
         "answered_s": "from SIGKILL to the process of the node that led until a write that was "
@@ -402,7 +409,7 @@ ADVICE = Section(
         "over kills, of several the mean of their medians",
         "led_s": "likewise until another node says that it leads",
         "rule_ms": "the RTT up to which the makers' rule allows the value",
-        "idle_kb_s": "what crosses all WAN links in a second without a request",
+        "idle_kb_s": "what crosses all WAN links in a second without a request, mean over clusters",
     },
     notes=(
         Note(_each(_answer)),

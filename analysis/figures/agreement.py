@@ -46,7 +46,7 @@ class Comparison:
 
 
 class _Length(NamedTuple):
-    """Modes that no critical path could tell apart: their places, the greatest, the interval."""
+    """Modes that no critical path could distinguish: their places, the greatest, the interval."""
 
     places: list[int]
     main: Mode

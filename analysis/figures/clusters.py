@@ -60,7 +60,7 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
 
 
 def with_rest(bundle: Bundle) -> Figures | None:
-    """Round trips with their `rest`, the share of requests on no line, and the `entry` itself."""
+    """Round trips with their `rest`, the share that no line explains, and the `entry` itself."""
     found = round_trips(bundle)
     if found is None:
         return None
@@ -192,7 +192,7 @@ CLUSTERS_ROUND_TRIPS = replace(
         **_DEFINITIONS,
         "ways": "whole numbers of round trips that a twentieth of the requests take or more: the "
         "slope of their modes, mean of the clusters that have some, and their share",
-        "rest": "share of the requests that are on no line",
+        "rest": "share of the requests that no line explains",
         "decided": "what decides how many round trips a request takes, where they differ: as the "
         "system's definition says",
     },

@@ -15,7 +15,7 @@ import numpy as np
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
-from wanlat.analysis.names import EN_DASH, count, digits, display_system, listing
+from wanlat.analysis.names import EN_DASH, count, digits, display_system, estimate, listing
 from wanlat.analysis.report.section import Column, Note, Section, Table
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.sweep import REPLICATE, Sweep
@@ -70,6 +70,7 @@ def _rows(
                     "clusters": 1,
                     "trials": sum(len(each.trials) for each in mine.tests) if mine else 0,
                     "lost": sum(each.lost for each in mine.tests) if mine else 0,
+                    "stale": sum(each.stale for each in mine.tests) if mine else 0,
                     "restarted": sum(each.restarted for each in mine.tests) if mine else 0,
                     "varied": "",
                     "by_default": not options,
@@ -95,8 +96,9 @@ def _of_limit(limit: EnvelopeLimit) -> dict[str, Any]:
         "inside": inside,
         "outside": outside,
         "back": in_unit(limit.back),
+        "back_ci95": None,
         "approached": limit.is_approached,
-        "hysteresis": limit.has_hysteresis,
+        "hysteresis": int(limit.has_hysteresis),
         "changed": [in_unit(each) for each in limit.changed],
     }
 
@@ -135,6 +137,18 @@ def over(sweep: Sweep, figures: Figures) -> Figures | None:
     return None if found is None else replace(found, parameters=others)
 
 
+_SUMS = ("clusters", "trials", "lost", "stale", "restarted", "hysteresis")
+
+
+def _back(rows: Sequence[Row]) -> Row:
+    """How far it holds coming from beyond, over clusters of which most say so."""
+    logs = np.log([each["back"] for each in rows if each["back"]])
+    if 2 * logs.size <= len(rows) or logs.size < 2:
+        return {"back": None, "back_ci95": None}
+    mean, *ends = (short(float(np.exp(each)), 6) for each in (logs.mean(), *of_mean(logs)))
+    return {"back": mean, "back_ci95": ends}
+
+
 def pooled(pairs: Sequence[tuple[Row, Tested]]) -> tuple[Row, Tested]:
     """A limit of several clusters, whose rows are of the same axis at the same place."""
     rows = [row for row, _ in pairs]
@@ -142,13 +156,12 @@ def pooled(pairs: Sequence[tuple[Row, Tested]]) -> tuple[Row, Tested]:
     row: dict[str, Any] = {key: value for key, value in first.items() if key != "point"}
     if len(rows) == 1:
         return pairs[0]
-    for key in ("inside", "outside", "back"):
+    for key in ("inside", "outside"):
         ends = [each[key] for each in known if each[key] is not None]
         row[key] = None if not ends else max(ends) if key == "outside" else min(ends)
     row |= {
-        **{key: sum(each[key] for each in rows) for key in ("clusters", "trials", "lost")},
-        "restarted": sum(each["restarted"] for each in rows),
-        "hysteresis": any(each["hysteresis"] for each in rows),
+        **{key: sum(each[key] for each in rows) for key in _SUMS},
+        **_back(rows),
         "changed": [value for each in rows for value in each["changed"]],
         "limit": None,
         "limit_ci95": None,
@@ -266,14 +279,15 @@ ENVELOPE = Section(
         Column("with", "{at}", words=True),
         Column("clusters", "{clusters}", optional=True),
         Column("holds up to [95 %]", limit_of),
-        Column("coming from beyond", lambda row: digits(row["back"], 3) if row["back"] else None),
+        Column("coming from beyond [95 %]", estimate("back")),
         Column("trials", "{trials}"),
     ),
     definitions={
         "limit": "middle of `inside`, where the promise held, and `outside`, where it did not; of "
         "several clusters their geometric mean, with Student's interval",
         "back": "greatest value at which the promise held when the network before was one on which "
-        "it does not",
+        "it does not; of several clusters their geometric mean, with Student's interval",
+        "hysteresis": "on how many clusters less holds coming from beyond than coming from near",
         "changed": "values at which it was asked twice, some time apart, with two verdicts",
     },
     notes=(
@@ -292,8 +306,8 @@ ENVELOPE = Section(
         ),
         Note(
             "Hysteresis: coming from beyond, less holds than coming from near: {rows}.",
-            lambda row: row["hysteresis"],
-            each=" ({at})",
+            lambda row: row["hysteresis"] > 0,
+            each=" ({at}; on {hysteresis} of {clusters})",
         ),
         Note(
             "Drift, or no sharp limit: a network had two verdicts; the later one counts: {rows}.",
@@ -302,6 +316,11 @@ ENVELOPE = Section(
         ),
         Note(
             "Acknowledged writes were lost: {rows}.", lambda row: _is_first(row) and row["lost"] > 0
+        ),
+        Note(
+            "Acknowledged writes were still missing on a node, and not on all, when the nodes were "
+            "near each other again: {rows}.",
+            lambda row: _is_first(row) and row["stale"] > 0,
         ),
         Note(
             "Nodes were restarted, as they did not serve when they were near each other again: "
@@ -326,6 +345,7 @@ ENVELOPE = Section(
                 Column("verdict", "{verdict}", words=True),
                 Column("written", "{written}"),
                 Column("lost", "{lost}"),
+                Column("stale", lambda row: str(row["stale"]) if row["stale"] else None),
                 Column("first broken", lambda row: row["broken"], words=True),
             ),
             notes=(

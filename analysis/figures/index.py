@@ -117,7 +117,7 @@ def _target(bundle: Bundle, system: str) -> str:
 
 
 def no_slope(lines: Sequence[Line]) -> str | None:
-    """Where latencies are on no line, and why."""
+    """Where no line explains latencies, and why."""
     return NO_SLOPE.of([(line.endpoint, row) for line in lines for row in line.rows])
 
 

@@ -171,8 +171,8 @@ def _row(
             "begin_s": short(steady.begin_s),
             "end_s": short(steady.end_s),
             "bin_s": bin_s,
-            **named("change", steady.change),
-            **named("bulge", steady.curvature),
+            **named("drift", steady.change),
+            **named("curvature", steady.curvature),
         },
         "operations": [
             _operation(requests, name, part, bin_s, seed_for(seed, *series, name)) for name in names
@@ -377,8 +377,8 @@ LOAD = Section(
         Column("state", "{steady[verdict]}", words=True),
         Column("from s", cell(lambda value: digits(value, 3), "steady.begin_s")),
         Column("until s", cell(lambda value: digits(value, 3), "steady.end_s")),
-        Column("change [95 %]", cell(change, "steady.change", "steady.change_ci95")),
-        Column("curvature [95 %]", cell(change, "steady.bulge", "steady.bulge_ci95")),
+        Column("drift [95 %]", cell(change, "steady.drift", "steady.drift_ci95")),
+        Column("curvature [95 %]", cell(change, "steady.curvature", "steady.curvature_ci95")),
         Column("write / read, mean [95 %]", estimate("write_over_read")),
     ),
     definitions={
@@ -411,7 +411,7 @@ LOAD = Section(
             lambda row: row["steady"]["verdict"] != "steady",
         ),
         Note(
-            "Change: from the part's begin to its end; curvature: of its middle to its ends. "
+            "Drift: from the part's begin to its end; curvature: of its middle to its ends. "
             "Steady: both within ±10 %, intervals and all. Of the rate; of the latency where a "
             "rate was asked for."
         ),
@@ -437,7 +437,7 @@ LOAD = Section(
             "due say how long the probe client's line grew. Read those from start, or measure "
             "with a longer interval: {rows}.",
             lambda row: row["probe_overrun_ms"] is not None,
-            " ({probe_overrun_ms:.3g} ms on average)",
+            " ({probe_overrun_ms:.0f} ms on average)",
         ),
     ),
     charts={"load": "wanlat.analysis.charts.load:draw"},

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.resources import NODE, read_rows, reclaim_of
 from wanlat.analysis.figures.result import Figures, Row, figures_of, short
-from wanlat.analysis.names import share
+from wanlat.analysis.names import digits, share
 from wanlat.analysis.report.section import Column, Note, Section, percent
 
 Values = NDArray[np.float64]
@@ -129,7 +129,7 @@ RECLAIM = Section(
         Column("full MiB", lambda row: f"{row['full_bytes'] / 2**20:.1f}"),
         *(_freed(place) for place in range(len(INSTANTS_S))),
         Column("at the end", percent("freed_at_end")),
-        Column("watched min", lambda row: f"{row['watched_s'] / 60:.2g}"),
+        Column("watched min", lambda row: digits(row["watched_s"] / 60, 2)),
         Column(f"{100 * FREED_ALL:.0f} % after", "{freed_most_after_s:.0f} s"),
         Column("trash, most", percent("trash_at_most")),
         Column("trash, end", percent("trash_at_end")),

@@ -73,8 +73,9 @@ def _systems(bundle: Bundle) -> Iterator[Row]:
     for name, rows in sampled.groupby("system", sort=False):
         system, own = str(name), requests[requests["system"] == name]
         series = next((s for s in bundle.systems if s.system == system), Series(system, ""))
-        spans = _spans(bundle, system, rows, own)
-        used = {window: _usage(rows, spans[window]) for window in spans}
+        windows, times = _windows(bundle, system, rows, own), rows["t_ns"].unique()
+        spans = {window: _sampled(windows[window], times) for window in windows}
+        used = {window: _usage(rows, windows[window], spans[window]) for window in windows}
         is_idle_known = _seconds(spans[IDLE]) >= LEAST_IDLE_S
         grown = used[LOADED] - used[IDLE].fillna(0.0) if is_idle_known else used[LOADED]
         served = own[_within(own["begin_ns"], spans[LOADED])]
@@ -155,21 +156,21 @@ def _requests(bundle: Bundle) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
-def _spans(
+def _windows(
     bundle: Bundle, system: str, rows: pd.DataFrame, requests: pd.DataFrame
 ) -> dict[str, list[Span]]:
-    """When it was IDLE, and LOADED, as far as there are `rows` of resources.
+    """When it was IDLE, and when LOADED and soon after: of each time begin and end.
 
     In a study of round trips a system is loaded RTT step by RTT step, and idle before each; in one
     of reclaimed space loaded while it was filled and while it removed; else from its first request
     that counts to the last one's end. Before its load it is idle.
     """
-    times = rows["t_ns"].unique()
+    first_ns = rows["t_ns"].min()
     found = read_table(bundle.directory, "events")
     events = found[0] if found is not None else pd.DataFrame(columns=["kind", "subject", "t_ns"])
     begun = events.loc[(events["kind"] == LOADED) & (events["subject"] == system), "t_ns"]
-    is_long = len(begun) and begun.iloc[0] - times[0] >= _SHORTEST_IDLE_NS
-    idle: list[Any] = [(times[0], begun.iloc[0])] if is_long else []
+    is_long = len(begun) and begun.iloc[0] - first_ns >= _SHORTEST_IDLE_NS
+    idle: list[Any] = [(first_ns, begun.iloc[0])] if is_long else []
     loaded: list[Any] = [(requests["begin_ns"].min(), requests["end_ns"].max())]
     steps = read_document(bundle.directory, RttSteps)
     if steps is not None:
@@ -178,19 +179,22 @@ def _spans(
         loaded = [(step.begun_ns, step.ended_ns) for step in own]
     elif (reclaimed := reclaim_of(bundle, system)) is not None:
         loaded = [reclaimed.filled_ns, reclaimed.removed_ns]
-    return {IDLE: _sampled(idle, times), LOADED: _sampled(loaded, times)}
+    return {
+        window: [(span[0], span[1] + soon_ns) for span in spans if span and None not in span]
+        for window, spans, soon_ns in ((IDLE, idle, 0), (LOADED, loaded, _SOON_NS))
+    }
 
 
-def _sampled(spans: Sequence[Any], times: Any) -> list[Span]:
-    """Each span from the first sample in it to the last one in it, or soon after it.
+def _sampled(windows: Sequence[Span], times: Any) -> list[Span]:
+    """Each window from the first sample in it to the last one.
 
     Between two samples nobody knows when a counter grew. A study samples right after its first
     request and right after its last one. None where samples lie too far apart to know.
     """
     found = []
-    for begin_ns, end_ns in (span for span in spans if span and None not in span):
-        inside = times[(times >= begin_ns) & (times <= end_ns + _SOON_NS)]
-        if inside.size > 1 and np.ptp(inside) >= (end_ns - begin_ns) / 2:
+    for begin_ns, end_ns in windows:
+        inside = times[(times >= begin_ns) & (times <= end_ns)]
+        if inside.size > 1 and np.ptp(inside) >= (end_ns - _SOON_NS - begin_ns) / 2:
             found.append((int(inside[0]), int(inside[-1])))
     return found
 
@@ -204,10 +208,10 @@ def _within(t_ns: pd.Series[int], spans: Sequence[Span]) -> Any:
     return np.logical_or.reduce([np.zeros(len(t_ns), bool), *inside])
 
 
-def _usage(rows: pd.DataFrame, spans: Sequence[Span]) -> Any:
-    """Usage in these spans: a row for each kind and subject, NaN for what is not known.
+def _usage(rows: pd.DataFrame, windows: Sequence[Span], spans: Sequence[Span]) -> Any:
+    """Usage in these windows: a row for each kind and subject, NaN for what is not known.
 
-    Levels, and what counters grow by in a second: between two samples linearly.
+    Levels, and what counters grow by in a second in `spans`: between two samples linearly.
     """
     counters: Any = rows.groupby(["t_ns", *_SUBJECT])[list(_RATES)].last().unstack(_SUBJECT)
     counters = counters.interpolate("index", limit_direction="both")
@@ -216,7 +220,7 @@ def _usage(rows: pd.DataFrame, spans: Sequence[Span]) -> Any:
         _seconds(spans) or np.nan
     )
     rates: Any = grown.unstack(0)[list(_RATES)].rename(columns=_RATES)
-    levels = rows[_within(rows["t_ns"], spans)].groupby(_SUBJECT).agg(**_LEVELS)
+    levels = rows[_within(rows["t_ns"], windows)].groupby(_SUBJECT).agg(**_LEVELS)
     return levels.reindex(rates.index).join(rates.assign(cpu_share=rates["cpu_share"] / 1e9))
 
 

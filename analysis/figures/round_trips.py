@@ -387,11 +387,12 @@ def ways(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def ways_cell(found: Sequence[Mapping[str, Any]]) -> str:
     """Each of `ways` with its share and the rest: "2: 47 % [44, 50], 3: 51 % [48, 54], 2 % other".
 
-    Where there is one, its slope. A rest of less than a twentieth is not mentioned.
+    Where there is one that at least half of the requests take, its slope. A rest of less than a
+    twentieth is not mentioned.
     """
     *shares, rest = percents([way["share"] for way in found])
     other = [f"{rest} % other"] if rest >= 100 * _LEAST_SHARE else []
-    if len(found) == 1:
+    if is_one(found):
         slope, interval = found[0]["round_trips"], found[0]["round_trips_ci95"]
         return ", ".join([f"{format_trips(slope)} {format_trips_interval(interval)}", *other])
     said = []
@@ -402,9 +403,15 @@ def ways_cell(found: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join([*said, *other])
 
 
+def is_one(found: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether `ways` are one number of round trips, which at least half of the requests take."""
+    return len(found) == 1 and found[0]["share"] >= 1 / 2
+
+
 def decided(rows: Sequence[Row]) -> str | None:
     """What decides how many round trips a request takes; None where there is but one number."""
-    return (rows[0]["decides"] or NOT_KNOWN) if len(ways(rows)) > 1 else None
+    found = ways(rows)
+    return None if not found or is_one(found) else rows[0]["decides"] or NOT_KNOWN
 
 
 def slope_cell(row: Row) -> str:

@@ -63,13 +63,15 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     counts = ", ".join(f"{verdicts[each]} {each}" for each in Verdict)
     text = [
         "# What was published, and whether it holds here\n",
-        "Made by `wanlat report --claims`; not written by hand. Each claim of the publications "
-        "that this toolkit grew from, and of etcd's guide, the bound that we put to its words, "
-        "what the stored bundles say, and a verdict; then their own tables, checked by computing. "
+        "Made by `wanlat report --claims`; not written by hand. The claims on time, space and "
+        "faults of the publications that this toolkit grew from, and of etcd's guide: the bound "
+        "that we put to the words of each, what the stored bundles say, and a verdict; then their "
+        "own tables, checked by computing. "
         "Only ratios are compared with published ones: machine, versions and network are not "
         "theirs. [How a claim is judged](../../reference/claims.md).\n",
         f"**{verdicts.total()} verdicts: {counts}.**\n",
-        f"{DECIDED_BY}\n",
+        f"{DECIDED_BY} A page that judges a claim by fewer bundles corrects for fewer comparisons, "
+        "and may decide more.\n",
         *sections,
         "## Bundles\n",
         *(f"- [{path}]({lies_in.get(path, path)})" for path in sorted(used)),

@@ -277,7 +277,7 @@ def say(notes: Sequence[Note], figures: Figures) -> list[str]:
 
 def percent(key: str) -> Callable[[Row], str | None]:
     """A cell: the share that a row has under a key, in whole percent."""
-    return lambda row: None if row[key] is None else f"{100 * row[key]:.0f} %"
+    return lambda row: None if row[key] is None else f"{100 * row[key]:z.0f} %"
 
 
 def written(value: object) -> str:

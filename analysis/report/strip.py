@@ -49,11 +49,11 @@ class Lane:
     columns: Mapping[str, list[Any]]
 
 
-def strip_of(sources: Sequence[tuple[str, Bundle | Sweep]], most: int = MOST) -> dict[str, Any]:
+def strip_of(sources: Sequence[tuple[str, Bundle | Sweep]]) -> dict[str, Any]:
     """The lanes of runs, and of points of matrices, with their samples as a page has them.
 
     A lane is one endpoint's samples at one placement, or those of one client's reads or writes in a
-    drill; `of` names its run or point where there are several. Of more than `most` samples each
+    drill; `of` names its run or point where there are several. Of more than `MOST` samples each
     lane has its share: failures (up to a quarter), the slowest, and of the others an even choice in
     the order they were sent.
     """
@@ -63,7 +63,7 @@ def strip_of(sources: Sequence[tuple[str, Bundle | Sweep]], most: int = MOST) ->
         for of, bundle in _bundles(source)
     ]
     listed = [(bundle, list(_lanes(bundle, of))) for of, bundle in bundles]
-    share = max(_FEWEST, most // max(1, sum(len(lanes) for _, lanes in listed)))
+    share = max(_FEWEST, MOST // max(1, sum(len(lanes) for _, lanes in listed)))
     lanes = []
     for bundle, its in listed:
         every = _shown(bundle, [rows for _, rows, _ in its], share)

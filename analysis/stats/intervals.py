@@ -23,17 +23,16 @@ Z95 = 1.959963984540054
 """Quantile of the normal distribution at (1 + CONFIDENCE) / 2."""
 
 
-def wilson(hits: float, n: float, quantile: float = Z95) -> Interval:
+def wilson(hits: float, n: float) -> Interval:
     """Wilson's interval (1927) of a share of `hits` out of `n`; (0, 1) for n = 0.
 
     Neither needs to be whole: requests that are not independent are worth fewer than they are.
-    Student's `quantile` is for so few clusters that the normal one is too small.
     """
     if n <= 0:
         return 0.0, 1.0
-    share, square = hits / n, quantile**2
+    share, square = hits / n, Z95**2
     centre = (share + square / (2 * n)) / (1 + square / n)
-    half = quantile / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    half = Z95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
     # Exact at the ends, where rounding would leave a hair.
     low = 0.0 if hits <= 0 else max(0.0, min(share, centre - half))
     return low, 1.0 if hits >= n else min(1.0, max(share, centre + half))

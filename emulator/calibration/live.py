@@ -196,26 +196,23 @@ def recalibrate(
     lab: Lab,
     directions: Collection[Direction],
     *,
-    held: Collection[Direction] = (),
     samples: int = _MOST,
     tolerance: Tolerance = WHILE_RUNNING,
     limits: Limits = LIMITS,
 ) -> list[dict[str, Any]]:
     """Measure pairs of nodes between which packets pass ``directions``, every one of them.
 
-    Each is to be what the topology asks of it, with changes that were made to stay; one that is
-    ``held`` as well (another fault is still in force on it), and whatever else is on the way, what
-    is in force. Returns an entry for each pair: ``from``, ``to``, ``directions``,
-    ``requested_rtt_ms``, ``requested_jitter_ms``, ``requested_loss``, ``measured_rtt_ms``
-    (median), ``rtt_ms`` (figures), ``sent``, ``lost``, ``duplicated``, ``corrupted``, ``rate``
-    (each way: ``requested_bps``, ``measured_bps``; None where nothing can be said), ``rounds``,
-    ``late``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or ``unmeasured`` where something
-    else cuts every way over that link. Raises MachineError when the lab ends.
+    Each is to be what the topology asks of it, with changes that were made to stay, and whatever
+    else is on the way, what is in force. Returns an entry for each pair: ``from``, ``to``,
+    ``directions``, ``requested_rtt_ms``, ``requested_jitter_ms``, ``requested_loss``,
+    ``measured_rtt_ms`` (median), ``rtt_ms`` (figures), ``sent``, ``lost``, ``duplicated``,
+    ``corrupted``, ``rate`` (each way: ``requested_bps``, ``measured_bps``; None where nothing can
+    be said), ``rounds``, ``late``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or
+    ``unmeasured`` where something else cuts every way over that link. Raises MachineError when the
+    lab ends.
     """
     expected = lab.impairments | {
-        each: value
-        for each, value in lab.settled.items()
-        if each in set(directions) and each not in set(held)
+        each: value for each, value in lab.settled.items() if each in set(directions)
     }
     routes = list(_routes(lab.plan, list(dict.fromkeys(directions)), expected))
     todo = [route for route in routes if not route.cut]

@@ -89,8 +89,7 @@ def too_few(probes: Probes, this: Round, enough: float = _ENOUGH) -> list[Findin
     if not late or probes.clean >= enough * (probes.sent - probes.lost) / this.size:
         return []
     words = (
-        f"{late} of {probes.sent} probes flew while this machine held packets up, and the other "
-        f"{probes.clean} are too few to judge by"
+        f"this machine held up {late} of {probes.sent} probes, so that too few are left to judge by"
     )
     return [Finding(words, is_final=False, is_lateness=True)]
 
@@ -186,7 +185,4 @@ def blame(entries: Sequence[Mapping[str, Any]]) -> str:
     late, sent = (sum(entry.get(name) or 0 for entry in entries) for name in ("late", "sent"))
     if not late:
         return ""
-    return (
-        f"Meanwhile this machine held packets up, while {late} of {sent} probes flew: end what "
-        "else runs on it and try again."
-    )
+    return f"This machine held up {late} of {sent} probes: end what else runs on it and try again."

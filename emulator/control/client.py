@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.control import address
 from wanlat.emulator.rpc import Closed, Stream
 from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
@@ -18,7 +19,7 @@ _GREETING_S = 2.0
 _ERRORS: dict[int, type[WanlatError]] = {1: RunFailed, 2: UserError, 3: MachineError}
 
 
-class LabClient:
+class LabClient(Closing):
     """A connection to one running lab. Raises what the lab raised, or MachineError."""
 
     def __init__(self, pid: int, *, timeout_s: float = _PATIENCE_S) -> None:
@@ -30,12 +31,6 @@ class LabClient:
             raise MachineError(
                 f"The lab of process {pid} cannot be reached: {error.strerror or error}."
             ) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection."""

@@ -117,7 +117,8 @@ class EnvelopeSpec(YamlModel):
     )
     loss: LossAxisSpec | None = Field(default=None, description="Losses. Default: not searched")
     settle: Duration = Field(
-        default=Duration(_S), description="After each change of the links, before a trial"
+        default=Duration(_S),
+        description="How long it is at work on a network first; at least four RTTs",
     )
     holds: Fraction = Field(
         default=Fraction(0.95), description="Of trials that hold where the promise is kept"

@@ -213,24 +213,30 @@ class Study(YamlModel):
             yield Finding(("prefill", "object_size"), f"{text}; leave it out", see=("load",))
 
 
-def load(name_or_path: str) -> Study:
+def load(name_or_path: str, *, also: Callable[[Study], Iterable[Finding]] | None = None) -> Study:
     """Return the study of that name, or in the file at that path.
 
     A topology that the study names by a path is taken from where the study is, and so are the
-    files of system `service`. Raises StudyError, whose message lists every mistake.
+    files of system `service`. ``also`` looks at a study in which nothing else is wrong. Raises
+    StudyError, whose message lists every mistake.
     """
     path = find(name_or_path)
-    study = load_yaml_model(path, Study, also=_of_points, error=StudyError)
-    raw = study.to_dict()
-    located = _located(raw, path.parent)
-    return study if located == raw else Study.model_validate(located)
 
+    def located(study: Study) -> Study:
+        raw = study.to_dict()
+        values = _located(raw, path.parent)
+        return study if values == raw else Study.model_validate(values)
 
-def _of_points(document: Document, study: Study) -> Iterator[Finding]:
-    """Find what is wrong in the points of a study's matrix, where its file has it."""
-    if study.matrix is not None:
-        for found in matrix_mistakes(document.raw, study.matrix, study.systems, Study):
+    def further(document: Document, study: Study) -> Iterator[Finding]:
+        wrong: list[Finding] = []
+        if study.matrix is not None:
+            wrong += matrix_mistakes(document.raw, study.matrix, study.systems, Study)
+        if not wrong and also is not None:
+            wrong += also(located(study))
+        for found in wrong:
             yield replace(found, path=path_in(document.raw, found.path))
+
+    return located(load_yaml_model(path, Study, also=further, error=StudyError))
 
 
 def _located(values: Mapping[str, Any], directory: Path) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class PrefillSpec(YamlModel):
     writers: int = Field(default=8, ge=1, le=1000, description="Requests in flight at once")
     settle: Duration = Field(
         default=Duration(60 * 10**9),
-        description="How long the nodes may take to come to rest afterwards, before anything is "
+        description="How long the nodes may take to become idle afterwards, before anything is "
         "measured; 0: it is not waited for",
     )
 
@@ -144,7 +144,7 @@ class PrefillSpec(YamlModel):
 
     @property
     def settles(self) -> bool:
-        """Whether it is waited until the nodes have come to rest."""
+        """Whether it is waited until the nodes are idle."""
         return self.total > 0 and self.settle.ns > 0
 
     @property
@@ -215,7 +215,7 @@ class ResourcesSpec(YamlModel):
 
     interval: Annotated[Duration, within(SHORTEST, LONGEST)] = Field(
         default=Duration(10**9),
-        description="Time between two samples; longer where sampling would cost 1 % of a core",
+        description="Time between two samples; longer where sampling would cost 0.8 % of a core",
     )
     idle: Annotated[Duration, within(Duration(0), LONGEST_IDLE)] = Field(
         default=Duration(0),

@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from wanlat.bundle.documents import MISSED
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Ledger, Object
@@ -137,9 +138,10 @@ class PlacedSender(Sender):
         number, what = chosen
 
         def then(sample: Sample) -> None:
-            # A store that does not find what it has acknowledged may have removed a part of it.
-            outcome = "unknown" if is_not_found(sample) else sample.outcome
-            ledger.complete(number, outcome, sample.error)
+            if is_not_found(sample):  # what it has acknowledged, of which it may remove a part
+                ledger.complete(number, "unknown", f"{MISSED}: {sample.error}")
+            else:
+                ledger.complete(number, sample.outcome, sample.error)
 
         self._send(turn, self._on(turn, "delete", what, left_ms), then)
         return True
@@ -343,32 +345,39 @@ class _Question:
     node: str
     object: Object
     is_expected: bool
+    is_removed: bool
     passes: int = 0
     found: Found = "unread"
     sha256: str | None = None
     error: str | None = "not asked: the time for the verification was over"
     t_ns: int | None = None
-    was_missed: bool = False
+    changed: bool = False
+    """It had answered something else before."""
 
     def judge(self, sample: Sample) -> None:
-        """Take in an answer."""
-        self.t_ns = time.monotonic_ns()
-        self.found, self.sha256, self.error = "unread", None, sample.error
+        """Take in an answer; where there is none, the one before stands."""
+        found: Found = "unread"
         if sample.outcome == "ok":
-            self.found, self.sha256 = "yes", sample.sha256
+            found = "yes"
         elif sample.sha256 is not None and sample.sha256 != self.object.sha256:
-            self.found, self.sha256 = "wrong", sample.sha256
+            found = "wrong"
         elif is_not_found(sample):
-            self.found, self.was_missed = "no", True
+            found = "no"
+        if found == "unread" != self.found:
+            return
+        self.changed = self.changed or self.found not in ("unread", found)
+        self.t_ns, self.found, self.error = time.monotonic_ns(), found, sample.error
+        self.sha256 = sample.sha256 if found in ("yes", "wrong") else None
 
     @property
     def is_settled(self) -> bool:
         """No other answer is to be expected."""
-        return self.found in ("yes", "wrong") or (self.found == "no" and not self.is_expected)
+        is_amiss = self.is_removed if self.found == "yes" else self.is_expected
+        return self.found == "wrong" or (self.found != "unread" and not is_amiss)
 
     def line(self, name: str) -> dict[str, Any]:
         """Return the answer as the bundle has it."""
-        is_late = self.found == "yes" and self.was_missed
+        is_late = self.changed and self.found in ("yes", "no")
         return {
             "round": name,
             "node": self.node,
@@ -416,7 +425,10 @@ def verify(
     # drill more than another; but in one order on all nodes.
     objects.sort(key=lambda each: random.Random(each.key).random())
     waiting = {
-        node: deque(_Question(node, each, ledger.is_expected(each.key)) for each in objects)
+        node: deque(
+            _Question(node, each, ledger.is_expected(each.key), ledger.is_removed(each.key))
+            for each in objects
+        )
         for node in nodes
     }
     asked = len(nodes) * len(objects)
@@ -429,7 +441,7 @@ def verify(
             on_progress(found.total(), asked)
 
     def reader(node: str, questions: deque[_Question]) -> Callable[[], None]:
-        header = header_to(cluster.target(node), deadline_ms=deadline_ms)
+        header = header_to(cluster.own_target(node), deadline_ms=deadline_ms)
 
         def work() -> None:
             with Sender(spawn_on(lab, node), header, stop) as sender:

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Literal
 
 from wanlat.bundle.write import Lines
+from wanlat.emulator.closing import Closing
 from wanlat.probes.body import body
 from wanlat.probes.plan import body_seed
-from wanlat.probes.process import Closing
 from wanlat.probes.records import Outcome
 
 Operation = Literal["put", "remove"]
@@ -88,6 +88,11 @@ class Ledger(Closing):
         with self._lock:
             state = self._states[key]
             return state.acknowledged and all(came == "fail" for came in state.removes.values())
+
+    def is_removed(self, key: str) -> bool:
+        """Must it be gone? A remove was acknowledged."""
+        with self._lock:
+            return "ok" in self._states[key].removes.values()
 
     def describe(self, key: str, object_bytes: int) -> Object:
         """Return what is to be put at a key: the same for a key every time.

@@ -79,7 +79,7 @@ class Role(YamlModel):
 
 
 class ClientSpec(YamlModel):
-    """A client: one process that reads and one that writes, each one request at a time."""
+    """A client: its reads, writes and lists, each sent when due, up to `in_flight` on their way."""
 
     node: StrictStr = Field(description="where it runs: a role, a node or a site")
     target: StrictStr | None = Field(

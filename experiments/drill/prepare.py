@@ -29,6 +29,7 @@ from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
 from wanlat.systems import registry
 from wanlat.systems.base import Api
 from wanlat.systems.engine.options import Options
+from wanlat.systems.engine.system import System
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding, path_text
 from wanlat.topologies.load import load as load_topology
@@ -42,6 +43,23 @@ LEADER = "leader"
 
 Roles = Mapping[str, tuple[str, ...]]
 """The nodes of each role of a drill."""
+
+
+def needs_a_leader(drill: Drill, system: str) -> bool:
+    """Whether a drill is about the leader, and the system as it is set up has none."""
+    if not any(map(selects_leader, drill.selects.values())):
+        return False
+    subject, plan = registry.get(system), resolve(load_topology(drill.topology))
+    return LEADER not in _roles_of(subject, plan, subject.parse_options(drill.options.get(system)))
+
+
+def _roles_of(
+    subject: System, plan: Plan, options: Options, leader: str | None = None
+) -> dict[str, tuple[str, ...]]:
+    theirs = dict(subject.roles(plan, options))
+    if subject.definition.leader is not None:
+        theirs[LEADER] = (leader,) if leader else theirs.get(LEADER, (plan.nodes[0].name,))
+    return theirs
 
 
 class Misfit(UserError):
@@ -118,9 +136,7 @@ def assign(
         subject.check_topology(plan, chosen)
     end()
     assert objects is not None
-    theirs = dict(subject.roles(plan, chosen))
-    if subject.definition.leader is not None:
-        theirs[LEADER] = (leader,) if leader else theirs.get(LEADER, (plan.nodes[0].name,))
+    theirs = _roles_of(subject, plan, chosen, leader)
     for name, select in drill.selects.items():  # each alone, to see whose mistake it is
         with at("roles", name):
             if selects_leader(select) and LEADER not in theirs:

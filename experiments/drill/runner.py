@@ -410,10 +410,11 @@ class Live:
         self._told, self._told_s = news, now_s
         done, self._done = self._done, Counter()
         ways = dict.fromkeys(way for way, _ in done)
+        broken = ", ".join(faults) or "nothing broken"
         rates = (f"{way}s {done[way, True]} ok, {done[way, False]} not" for way in ways)
         self._report(
             f"{self._name}: {'warming up' if span.name == 'warmup' else span.name}",
             max(0, min(now_ns, span.until_ns) - span.begin_ns) // 10**9,
             (span.until_ns - span.begin_ns) / 1e9,
-            f"{', '.join(faults) or 'nothing broken'}; {'; '.join(rates)}",
+            "; ".join([broken, *rates]),
         )

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.envelope import PromiseSpec
 from wanlat.experiments.drill.clients import Client, Load, PlacedSender
@@ -22,11 +23,10 @@ from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import Row, Schedule, Workers
-from wanlat.probes.process import Closing
 
-WINDOW, OVER, CUT, HEALED, BACK = "window", "over", "cut", "healed", "back"
-"""Phases of a trial: what is promised; until that is answered; a link is cut; it is whole again; as
-promised at the latest.
+SETTLE, WINDOW, OVER, CUT, HEALED, BACK = "settle", "window", "over", "cut", "healed", "back"
+"""Phases of a trial: the network is new, and connections get to know it; what is promised; until
+that is answered; a link is cut; it is whole again; as promised at the latest.
 """
 _WAYS: tuple[Way, Way] = ("read", "write")
 _HEAD_START_S = 0.2
@@ -116,6 +116,17 @@ class Users(Closing):
         sending.users.check()
 
 
+class Outcome(NamedTuple):
+    """What came of a trial."""
+
+    since_ns: int
+    """When the promise began to have to hold."""
+    broken: str | None
+    """What of it broke, if anything."""
+    excused: bool = False
+    """It would have held, had this machine not sent requests too late."""
+
+
 @dataclass
 class Sending:
     """Users that are sending; instants are in seconds since their first phase began."""
@@ -147,6 +158,21 @@ class Sending:
             return None
         return f"{sum(came)} of {len(came)} requests were answered in time ({phase})"
 
+    def is_excused(self, phase: str, share: float, late_ns: float) -> bool:
+        """Return whether the promise held but for requests that this machine sent so late.
+
+        Those of a user who was still waiting for an answer were not: that was the cluster's.
+        """
+        free_ns: dict[tuple[str, Way], int] = {}
+        came = list[bool]()
+        for row in sorted(self.rows, key=lambda row: row["start_ns"] or 0):
+            user, start_ns = (row["drill_client"], row["operation"]), row["start_ns"] or 0
+            is_late = start_ns - max(row["due_ns"], free_ns.get(user, 0)) > late_ns
+            free_ns[user] = start_ns + (row["elapsed_ns"] or 0)
+            if row["phase"] == phase and (row["outcome"] == "ok" or not is_late):
+                came.append(row["outcome"] == "ok")
+        return sum(came) >= share * len(came)
+
     def is_well(self, since_s: float, users: int, promise: PromiseSpec) -> bool:
         """Wait for all that is due in a deadline's time; return whether all of it was answered."""
         deadline_s, until_s = promise.deadline.s, since_s + promise.recovery.s
@@ -159,29 +185,40 @@ class Sending:
         return len(came) >= users and set(came) == {"ok"}
 
 
-def carry_out(users: Users, constant: Mapping[str, Any], link: str | None) -> str | None:
-    """Put the promise to the test on the network as it is; return what of it broke, if anything.
+def carry_out(
+    users: Users, constant: Mapping[str, Any], settle_s: float, link: str | None, late_ns: float
+) -> Outcome:
+    """Put the promise to the test on the network as it is, after so many seconds at work on it.
 
-    ``link``: what is cut for a moment; None: nothing. A trial ends as soon as it is lost.
+    ``link``: what is cut for a moment; None: nothing. ``late_ns``: by how much this machine may
+    send a request too late. A trial ends as soon as it is lost. At work because TCP takes a round
+    trip that has grown for a loss, sends everything again and then slowly: a cluster that has
+    always been so far apart does not.
     """
     promise, cluster = users.promise, users.shared.cluster
     deadline_s, share = promise.deadline.s, float(promise.share)
-    over_s, cut_s = promise.window.s + deadline_s, promise.cut.s if link else 0.0
-    phases = [(WINDOW, promise.window.s), (OVER, deadline_s)]
+    over_s = settle_s + promise.window.s + deadline_s
+    cut_s = promise.cut.s if link else 0.0
+    phases = [(SETTLE, settle_s), (WINDOW, promise.window.s), (OVER, deadline_s)]
     if cut_s:
         healed = [(HEALED, promise.recovery.s)] if promise.recovery.ns else []
         phases += [(CUT, cut_s), *healed, (BACK, deadline_s)]
-    leader = cluster.leader()
     with users.sending(phases, constant) as sending:
+        since_ns = sending.origin_ns + round(settle_s * 1e9)
+        sending.wait_until(settle_s)
+        leader = cluster.leader()
         sending.wait_until(over_s)
         broken = sending.broken(WINDOW, share)
-        if broken is None and promise.leader_stays and leader != (now := cluster.leader()):
+        if broken is not None:
+            return Outcome(since_ns, broken, sending.is_excused(WINDOW, share, late_ns))
+        if promise.leader_stays and leader != (now := cluster.leader()):
             broken = f"{leader or 'no node'} led, then {now or 'no node'}"
         if broken or not (link and cut_s):
-            return broken
+            return Outcome(since_ns, broken)
         with users.shared.lab.cutting(link, origin="envelope"):
             sending.wait_until(over_s + cut_s)
         if sending.is_well(over_s + cut_s, 2 * promise.pairs, promise):
-            return None
+            return Outcome(since_ns, None)
         sending.finish()
-        return sending.broken(BACK, share)
+        broken = sending.broken(BACK, share)
+        return Outcome(since_ns, broken, sending.is_excused(BACK, share, late_ns))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import comb
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from wanlat.topologies.model import Topology
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 RankBy = Literal["mean", "worst", "lost"]
-RANKS: tuple[RankBy, ...] = get_args(RankBy)
 MOST_PLACEMENTS = 1_000_000
 _AT_ONCE = 4096
 

@@ -29,6 +29,9 @@ from wanlat.topologies.errors import RunFailed
 
 _SAMPLE = 50
 """Objects of each kind that are looked for; fewer where they are large."""
+_LOOKS = 3
+"""At most, for an object of which no answer says whether it is there."""
+_PAUSE_S = 1.0
 
 
 class ReclaimWorkload(Workload):
@@ -126,20 +129,31 @@ class ReclaimWorkload(Workload):
         drawn = random.Random(f"{seed}/reclaim/verify")
         stays, gone = (drawn.sample(each, min(most, len(each))) for each in (kept, removed))
         lost: list[str] = []
+        unread: dict[int, str] = {}
         still_there = 0
 
         def on_sample(request: Request, sample: Sample) -> None:
             nonlocal still_there
-            if request.seq >= len(stays):
-                still_there += not is_not_found(sample)
+            unread.pop(request.seq, None)
+            said = f"{request.key}: {sample.error or sample.outcome}"
+            is_there = sample.outcome == "ok" or sample.sha256 is not None
+            if not is_there and not is_not_found(sample):
+                unread[request.seq] = said
+            elif request.seq >= len(stays):
+                still_there += is_there
             elif sample.outcome != "ok":
-                lost.append(f"{request.key}: {sample.error or sample.outcome}")
+                lost.append(said)
 
         reads = [
             reading(place, self._api, seed, BUCKET, number, size)
             for place, number in enumerate([*stays, *gone])
         ]
-        run_requests(spawn, header, reads, on_sample)
+        for look in range(_LOOKS):
+            time.sleep(look * _PAUSE_S)
+            run_requests(spawn, header, reads, on_sample)
+            if not (reads := [each for each in reads if each.seq in unread]):
+                break
+        lost += [said for place, said in unread.items() if place < len(stays)]
         return Found(
             kept=len(stays),
             lost=len(lost),

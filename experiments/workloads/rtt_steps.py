@@ -68,6 +68,8 @@ def what_is_off(step: RttStep) -> str:
     """Say how the network of a step that failed differed from what was requested."""
     pair = next(pair for pair in step.pairs if pair.verdict != "pass")
     reasons = "; ".join(pair.reasons)
+    if pair.only_late:  # the reason and the blame are the same
+        reasons = "too few probes are left to judge by"
     return f"{pair.source} → {pair.destination}: {reasons}. {blame([pair.model_dump()])}"
 
 

@@ -89,6 +89,11 @@ class Cluster:
         by_api = {"s3": self.s3, "http": self.http, "exec": self.program}
         return by_api.get(self.api, self.grpc)(node)
 
+    def own_target(self, node: str) -> Target:
+        """Return the same of the node itself, whatever stands before the cluster."""
+        by_api: dict[Api, Callable[[str], Target]] = {"s3": self.own_s3, "http": self.own_http}
+        return by_api.get(self.api, self.target)(node)
+
     def s3(self, node: str) -> S3Target:
         """Return where and with which credentials a node answers S3, through what stands before it.
 
@@ -131,14 +136,19 @@ class Cluster:
 
         Raises UserError where the system is not asked so.
         """
+        front = self.of.definition.front
+        if front is None:
+            return self.own_http(node)
+        own = self.own_http(self._behind_front(node))
+        return HttpTarget(own.host, front.port, own.headers)
+
+    def own_http(self, node: str) -> HttpTarget:
+        """Return the same of a node's own port."""
         if self.api != "http":
             raise self._does_not_speak("HTTP")
-        front, http = self.of.definition.front, self.of.definition.http
-        where = self._behind_front(node) if front else node
-        scene = self._at(where)
-        port = front.port if front else _port(http.port, scene)
+        http, scene = self.of.definition.http, self._at(node)
         headers = {name: filled(text, scene) for name, text in http.headers.items()}
-        return HttpTarget(self.lab.node(where).address, port, headers)
+        return HttpTarget(self.lab.node(node).address, _port(http.port, scene), headers)
 
     def program(self, node: str) -> ProgramTarget:
         """Return the program that asks a node. Raises UserError where the system has none."""

@@ -71,7 +71,8 @@ def _one_of(model: YamlModel, keys: Sequence[str]) -> list[Finding]:
 
 Pattern = Annotated[StrictStr, AfterValidator(_pattern)]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Name = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+NAME = r"^[a-z][a-z0-9-]{0,39}$"
+Name = Annotated[StrictStr, Field(pattern=NAME)]
 
 # -- its program -----------------------------------------------------------------------------
 

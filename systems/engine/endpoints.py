@@ -293,4 +293,9 @@ def lacks(endpoint: Requested, does: protocols.Operation) -> str | None:
         return f"{show(endpoint.called)} is sent no `{{body}}`: what would it write?"
     if does == "read" and endpoint.response_object is None:
         return f"{show(endpoint.called)} has no `response_object`: what did it read?"
+    if does in ("write", "delete") and endpoint.response_object is not None:
+        return (
+            f"{show(endpoint.called)} has a `response_object`: a write whose answer is another one "
+            "would count as not executed"
+        )
     return None

@@ -4,7 +4,7 @@ import base64
 import socket
 import sys
 
-from wanlat.probes.program import Fail, serve
+from wanlat.probes.program import Fail, NotFound, serve
 
 # Here a protocol of lines; a store's own client library is as good. Connecting is not timed.
 store = socket.create_connection((sys.argv[1], int(sys.argv[2]))).makefile("rw")
@@ -13,9 +13,16 @@ store = socket.create_connection((sys.argv[1], int(sys.argv[2]))).makefile("rw")
 def _ask(line: str) -> str:
     store.write(line + "\n")
     store.flush()
-    status, _, answer = store.readline().strip().partition(" ")
+    said = store.readline()
+    if not said.endswith("\n"):
+        sys.exit("the connection broke")  # nobody knows; the next request gets a new program
+    status, _, answer = said.strip().partition(" ")
+    if status == "missing":
+        raise NotFound(answer)
+    if status == "refused":
+        raise Fail(answer)  # it was certainly not done
     if status != "ok":
-        raise Fail(answer)  # it was certainly not done; any other exception leaves that open
+        raise RuntimeError(said)  # as any other exception, it leaves that open
     return answer
 
 

@@ -139,7 +139,7 @@ _BYTES = 16_384
 _WIDTH = 400
 
 
-def last_lines(log: Path, lines: int = _LINES) -> str:
+def last_lines(log: Path) -> str:
     """Return the last lines of a log, indented; says so when there are none."""
     try:
         with log.open("rb") as file:
@@ -147,7 +147,7 @@ def last_lines(log: Path, lines: int = _LINES) -> str:
             text = file.read().decode("utf-8", "replace")
     except OSError as error:
         return f"  (the log cannot be read: {error.strerror})"
-    kept = [line.rstrip()[:_WIDTH] for line in plain(text).splitlines() if line.strip()][-lines:]
+    kept = [line.rstrip()[:_WIDTH] for line in plain(text).splitlines() if line.strip()][-_LINES:]
     return "\n".join(f"  {line}" for line in kept) if kept else "  (nothing was logged)"
 
 

@@ -43,6 +43,8 @@ class Reporter:
 
 
 def elapsed(seconds: float) -> str:
-    """Return a duration as ``1 min 05 s``."""
+    """Return a duration as ``1 min 05 s``, and from an hour on as ``2 h 05 min``."""
     minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

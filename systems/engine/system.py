@@ -170,7 +170,7 @@ class System:
 
         That of the place of the replicas: what no store can beat that has as many, at these places,
         and keeps the promise this one makes of what was acknowledged. Not what this store costs.
-        ``target`` is the node that is asked, by a client in the same site (another one:
+        ``target`` is the target node, by a client in the same site (another one:
         `Least.from_client`); ``placement`` says whether it holds the key, as samples do (local,
         remote, unknown). None where nothing can be said.
         """

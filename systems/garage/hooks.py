@@ -27,7 +27,7 @@ def layout_roles(nodes: Iterable[Node], capacity: int) -> list[dict[str, Any]]:
 
 
 def may_be_near(plan: Plan, target: str, copies: int) -> frozenset[int]:
-    """Return how many of a key's copies may be in the zone of the node that is asked.
+    """Return how many of a key's copies may be in the zone of the target node.
 
     Garage spreads them over as many zones as it can (zone_redundancy `maximum`, its default); which
     of the nodes that leaves is the work of its layout, and differs from partition to partition.

@@ -14,7 +14,7 @@ try:
     from gridfs import GridFSBucket
     from gridfs.errors import NoFile
     from pymongo import MongoClient
-    from pymongo.errors import OperationFailure, PyMongoError
+    from pymongo.errors import OperationFailure, PyMongoError, WriteConcernError
 except ImportError as error:
     sys.exit(f'{error}: pip install "wanlat[clients]"')
 
@@ -35,6 +35,8 @@ def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
             return ask(**told)
         except NoFile as error:
             raise NotFound("no such file") from error
+        except WriteConcernError:  # it was executed, and not replicated yet
+            raise
         except OperationFailure as error:
             raise Fail(f"{error.code} {error}") from error
 
@@ -49,14 +51,18 @@ def write(key: str, value: str) -> None:
 
 @_judged
 def read(key: str) -> bytes:
-    """Read an object from the node that is asked."""
+    """Read an object from the target node."""
     return bytes(read_from.open_download_stream_by_name(key).read())
 
 
 @_judged
+def _number(key: str) -> Any:
+    return written.open_download_stream_by_name(key)._id
+
+
 def delete(key: str) -> None:
-    """Delete an object: the file, then its chunks."""
-    written.delete(written.open_download_stream_by_name(key)._id)
+    """Delete an object: the file, then its chunks. Where either is refused, nobody knows."""
+    written.delete(_number(key=key))
 
 
 if len(sys.argv) > 3:  # a step of system.yaml: a command of the administrator's

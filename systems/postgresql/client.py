@@ -70,7 +70,7 @@ def local_commit(key: str, value: str) -> None:
 
 @_judged
 def read(key: str) -> bytes:
-    """Read an object from the node that is asked."""
+    """Read an object from the target node."""
     query = "select value from objects where key = %s"
     row = session(*READER).execute(query, (key,), binary=True).fetchone()
     if row is None:

@@ -24,26 +24,41 @@ class Session:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answers: BinaryIO = self._socket.makefile("rb")
 
-    def ask(self, *commands: Sequence[bytes | str | int]) -> list[bytes | int | None]:
-        """Send commands at once; return their answers. Ends the program when that breaks."""
+    def ask(self, *commands: Sequence[bytes | str | int]) -> list[bytes | int | Fail | None]:
+        """Send commands at once; return their answers, each of which is awaited.
+
+        Raises Fail where the first was refused. Ends the program when the connection breaks.
+        """
         try:
             self._socket.sendall(b"".join(map(_encoded, commands)))
-            return [self._answer() for _ in commands]
-        except OSError as error:
+            answers = [self._answer() for _ in commands]
+        except (OSError, ValueError) as error:
             sys.exit(f"the connection broke: {error}")  # the next request gets a new program
+        if isinstance(answers[0], Fail):
+            raise answers[0]
+        return answers
 
-    def _answer(self) -> bytes | int | None:
-        line = self._answers.readline()
+    def _answer(self) -> bytes | int | Fail | None:
+        line = self._whole(self._answers.readline())
         kind, text = line[:1], line[1:-2]
         if kind == b"-":
-            raise Fail(text.decode())
+            return Fail(text.decode())
         if kind == b":":
             return int(text)
         if kind == b"$":
-            return None if text == b"-1" else self._answers.read(int(text) + 2)[:-2]
+            if text == b"-1":
+                return None
+            length = int(text) + 2
+            return self._whole(self._answers.read(length), length)[:-2]
         if kind != b"+":
-            raise ConnectionError("the server closed it")
+            raise ValueError(f"an answer begins with {line[:20]!r}")
         return text
+
+    @staticmethod
+    def _whole(part: bytes, length: int | None = None) -> bytes:
+        if not part.endswith(b"\r\n") or len(part) != (length or len(part)):
+            raise ConnectionError("the server closed it")
+        return part
 
 
 def _encoded(command: Sequence[bytes | str | int]) -> bytes:
@@ -61,7 +76,7 @@ def session(host: str) -> Session:
         raise Fail(f"{host}: {error}") from error
 
 
-def _replicated(*command: bytes | str) -> bytes | int | None:
+def _replicated(*command: bytes | str) -> bytes | int | Fail | None:
     """Have the primary do something, and wait for replicas; both commands travel together."""
     answer, reached = session(primary).ask(command, ["WAIT", wait, DEADLINE_MS])
     if not isinstance(reached, int) or reached < wait:
@@ -80,7 +95,7 @@ def set_no_wait(key: str, value: str) -> None:
 
 
 def get(key: str) -> bytes:
-    """Read an object from the node that is asked."""
+    """Read an object from the target node."""
     (value,) = session(node).ask(["GET", key])
     if not isinstance(value, bytes):
         raise NotFound("no such key")

@@ -13,10 +13,11 @@ try:
     from kazoo.exceptions import (
         ConnectionClosedError,
         ConnectionLoss,
-        KazooException,
         NodeExistsError,
         NoNodeError,
+        RequestTimeoutError,
         SessionExpiredError,
+        ZookeeperError,
     )
 except ImportError as error:
     sys.exit(f'{error}: pip install "wanlat[clients]"')
@@ -24,6 +25,7 @@ except ImportError as error:
 host, port = sys.argv[1:]
 CONNECT_S = 2
 BROKEN = (ConnectionLoss, ConnectionClosedError, SessionExpiredError)
+REFUSED = -100  # codes from here down are of requests that were not executed (KeeperException.Code)
 client = KazooClient(f"{host}:{port}", connection_retry={"max_tries": -1, "max_delay": 1})
 
 
@@ -40,7 +42,9 @@ def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
             raise NotFound("no such key") from error
         except BROKEN as error:
             sys.exit(f"{type(error).__name__}: {error}")  # the next request gets a new program
-        except KazooException as error:
+        except ZookeeperError as error:
+            if isinstance(error, RequestTimeoutError) or error.code > REFUSED:
+                raise
             raise Fail(f"{type(error).__name__}: {error}") from error
 
     return judged
@@ -58,7 +62,7 @@ def create(key: str, value: str) -> None:
 
 @_judged
 def get(key: str) -> bytes:
-    """Read an object from the node that is asked, as far as that has come."""
+    """Read an object from the target node, as far as that has come."""
     return bytes(client.get(f"/{key}")[0])
 
 

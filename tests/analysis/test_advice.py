@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from advice_bundles import price, timeouts, write_advice
+from answers import answer_of, changing, notes_of
 from envelope_bundles import write_envelope
 
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.advice import ADVICE, enough
 from wanlat.analysis.figures.envelope import ENVELOPE
 from wanlat.analysis.report.section import Answer
-from wanlat.analysis.sweep import read_sweep
 
 
-def answer_of(directory: Path, **settings: Any) -> Answer:
+def advice_of(directory: Path, **settings: Any) -> Answer:
     write_advice(directory, **settings)
-    answer = ADVICE.of(read_sweep(directory))
-    assert answer is not None
-    return answer
-
-
-def notes(answer: Answer) -> str:
-    return "\n".join(answer.grids()[0].notes)
+    return answer_of(ADVICE, directory)
 
 
 def test_each_value_has_its_limit_and_its_price(tmp_path: Path) -> None:
-    answer = answer_of(tmp_path)
+    answer = advice_of(tmp_path)
     rows = answer.figures.rows
     assert [row["value_ms"] for row in rows] == [500, 1000, 5000]
     assert [row["with_ms"] for row in rows] == [{"heartbeat": ms} for ms in (50, 100, 500)]
@@ -39,7 +32,7 @@ def test_each_value_has_its_limit_and_its_price(tmp_path: Path) -> None:
     assert default["answered_s_ci95"] == [pytest.approx(0.96), pytest.approx(1.44)]
     assert default["led_s"] == pytest.approx(1.1, rel=1e-5)
     assert default["idle_kb_s"] == 20
-    said = notes(answer)
+    said = notes_of(answer)
     assert (
         "MinIO: election 500 ms holds up to 30.0 ms [29.4, 30.6] RTT and costs 0.6 [0.48, 0.72] s "
         "without a write after its leader is killed; election 1 s (the default) holds up to 300 ms"
@@ -57,8 +50,8 @@ def test_each_value_has_its_limit_and_its_price(tmp_path: Path) -> None:
 
 
 def test_what_moves_is_said_where_intervals_do_not_meet(tmp_path: Path) -> None:
-    answer = answer_of(tmp_path, limits_ms={500.0: 294.0, 1000.0: 300.0, 5000.0: 1900.0})
-    said = notes(answer)
+    answer = advice_of(tmp_path, limits_ms={500.0: 294.0, 1000.0: 300.0, 5000.0: 1900.0})
+    said = notes_of(answer)
     assert (
         "Compared with election 1 s (the default): 500 ms shows no difference of RTT without loss "
         "and loss at RTT 5 ms and RTT at 1 % lost; 5 s holds more RTT without loss and RTT at 1 % "
@@ -78,21 +71,21 @@ def test_what_moves_is_said_where_intervals_do_not_meet(tmp_path: Path) -> None:
 
 def test_the_makers_rule_is_held_against_the_limit_found(tmp_path: Path) -> None:
     limits_ms = {500.0: 30.0, 1000.0: 100.0, 5000.0: 1900.0}
-    answer = answer_of(tmp_path, limits_ms=limits_ms)
+    answer = advice_of(tmp_path, limits_ms=limits_ms)
     rows = answer.figures.rows
     assert [row["rule_ms"] for row in rows] == [50, 100, 500]
     assert [enough(row) for row in rows] == ["not enough", "not decided", "enough"]
     assert (
         "By its makers' rule, election at least 10 × RTT, 500 ms is for up to 50.0 ms: not enough; "
         "at the limit found it asks for 300 ms. 1 s is for up to 100 ms: not decided"
-    ) in notes(answer)
+    ) in notes_of(answer)
 
 
 def test_a_limit_beyond_the_search_is_no_number(tmp_path: Path) -> None:
     beyond = {"limit": {"inside": 2000.0, "outside": None}}
     nowhere = {"limit": {"inside": None, "outside": 5.0}}
-    answer = answer_of(tmp_path, of_point={5000.0: beyond, 500.0: nowhere})
-    said = notes(answer)
+    answer = advice_of(tmp_path, of_point={5000.0: beyond, 500.0: nowhere})
+    said = notes_of(answer)
     assert "election 5 s holds beyond 2000 ms RTT (the search ends there) and costs 6" in said
     assert "election 500 ms holds at no RTT that was searched" in said
     assert "5 s holds more RTT without loss" in said, "300 ms at most is less than 2000 at least"
@@ -103,11 +96,11 @@ def test_a_limit_beyond_the_search_is_no_number(tmp_path: Path) -> None:
 def test_kills_that_nobody_survived_are_no_number_either(tmp_path: Path) -> None:
     never = {"price": price([None] * 4 + [1.0, 2.0], lost=1)}
     seldom = {"price": price([1.0] * 5 + [None])}
-    answer = answer_of(tmp_path, of_point={500.0: never, 1000.0: seldom})
+    answer = advice_of(tmp_path, of_point={500.0: never, 1000.0: seldom})
     first, second, _ = answer.figures.rows
     assert (first["answered_s"], first["unanswered"]) == (None, 4)
     assert (second["answered_s"], second["answered_s_ci95"]) == (1.0, None)
-    said = notes(answer)
+    said = notes_of(answer)
     assert "costs more than 15 s without a write" in said
     assert "no write was acknowledged in time: MinIO (4 of 6, 15 s); MinIO (1 of 6, 15 s)" in said
     assert "Acknowledged writes were lost by kills" in said
@@ -115,34 +108,28 @@ def test_kills_that_nobody_survived_are_no_number_either(tmp_path: Path) -> None
 
 
 def test_of_several_clusters_intervals_are_over_them(tmp_path: Path) -> None:
-    answer = answer_of(tmp_path, replicates=3)
+    answer = advice_of(tmp_path, replicates=3)
     default = answer.figures.rows[1]
     assert (default["clusters"], default["kills"]) == (3, 18)
     low, high = default["answered_s_ci95"]
     assert low == pytest.approx(1.2) == high, "the clusters' medians are the same"
     assert default["limits"][0]["limit"] == pytest.approx(303, rel=1e-3)
-    assert "Of one cluster each" not in notes(answer)
+    assert "Of one cluster each" not in notes_of(answer)
 
 
 def test_clusters_without_a_limit_on_the_axis_are_not_passed_over(tmp_path: Path) -> None:
     """Of three clusters one has a limit, and two hold as far as was searched."""
 
-    def beyond(directory: Path) -> None:
-        path = directory / "envelope.json"
-        document = json.loads(path.read_text())
-        document["systems"][0]["limits"][0] |= {"inside": 2000.0, "outside": None}
-        path.write_text(json.dumps(document))
-
     write_advice(tmp_path, replicates=3)
     for number in (2, 3):
         (point,) = tmp_path.glob(f"points/*5000ms*replicate-{number}")
-        beyond(point)
-    answer = ADVICE.of(read_sweep(tmp_path))
-    assert answer is not None
+        with changing(point / "envelope.json") as document:
+            document["systems"][0]["limits"][0] |= {"inside": 2000.0, "outside": None}
+    answer = answer_of(ADVICE, tmp_path)
     last = answer.figures.rows[-1]
     assert last["limits"][0]["limit"] is None
     assert enough(last) == "not decided"
-    said = notes(answer)
+    said = notes_of(answer)
     assert "election 5 s has a limit on less than half of its clusters" in said
     assert "5 s holds more RTT at 1 % lost, shows no difference of RTT without loss" in said
     assert answer.charts().keys() == {"advice"}
@@ -150,9 +137,7 @@ def test_clusters_without_a_limit_on_the_axis_are_not_passed_over(tmp_path: Path
 
 def test_the_map_of_several_values_shows_the_limits_of_each(tmp_path: Path) -> None:
     write_advice(tmp_path, replicates=3)
-    answer = ENVELOPE.of(read_sweep(tmp_path))
-    assert answer is not None
-    (figure,) = answer.charts().values()
+    (figure,) = answer_of(ENVELOPE, tmp_path).charts().values()
     panels = [axes for axes in figure.axes if axes.patches]
     assert len(panels) == 3
     for axes in panels:
@@ -163,11 +148,10 @@ def test_the_map_of_several_values_shows_the_limits_of_each(tmp_path: Path) -> N
 
 def test_one_cluster_has_a_row_and_without_a_price_there_is_none(tmp_path: Path) -> None:
     write_envelope(tmp_path / "a", price=price([1.0, 1.5]), timeouts=timeouts(1000.0))
-    answer = ADVICE.of(read_bundle(tmp_path / "a"))
-    assert answer is not None
+    answer = answer_of(ADVICE, tmp_path / "a")
     (row,) = answer.figures.rows
     assert (row["answered_s"], row["answered_s_ci95"]) == (1.25, None)
-    assert "Compared with" not in notes(answer)
+    assert "Compared with" not in notes_of(answer)
     assert "limits" not in {table.key for table, _ in answer.tables}
     assert answer.charts().keys() == {"advice"}
     write_envelope(tmp_path / "b", timeouts=timeouts(1000.0))

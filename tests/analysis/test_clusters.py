@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answers import changing
 from chart_checks import assert_apart, texts_of
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
@@ -98,9 +98,9 @@ def test_students_interval_covers_with_few_clusters_where_a_bootstrap_does_not()
 def test_clusters_of_several_hosts_say_so(tmp_path: Path) -> None:
     write_sweep(tmp_path / "s", {"replicate": REPLICATES}, systems=(MINIO, GARAGE), values=values)
     for point in (tmp_path / "s" / "points").iterdir():
-        file = point / "manifest.json"
         host = "b" if point.name in ("minio-replicate-4", "minio-replicate-5") else "a"
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"host": host}))
+        with changing(point / "manifest.json") as manifest:
+            manifest["host"] = host
     summary = summarize(read_sweep(tmp_path / "s"))
     rows = summary.blocks["clusters"].to_json()["entries"]
     assert {row["system"]: row["hosts"] for row in rows} == {
@@ -152,6 +152,10 @@ def test_what_decides_is_said_where_requests_differ_or_is_not_known() -> None:
     one, several = cluster((0.98, 4.0), decides="chance"), cluster((0.5, 0.0), (0.5, 1.0))
     assert ways_cell(ways([one])) == "4.00 [3.99, 4.01]"
     assert decided([one]) is None
+    # A slope that most requests are not on is no answer.
+    few = cluster((0.4, 2.0))
+    assert ways_cell(ways([few])) == "2: 40 %, 60 % other"
+    assert decided([few]) == NOT_KNOWN and decided([cluster()]) is None
     assert decided([several]) == NOT_KNOWN
     assert decided([{**several, "decides": "chance"}]) == "chance"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count, permutations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answers import changing
 from round_trips_bundles import Does, Key, write_round_trips_bundle
 from synthetic_bundles import ENDPOINTS, GARAGE, MINIO, QUORUM, write_bundle
 
@@ -18,7 +20,7 @@ from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.compare import Comparison, Kind, Limit, Thresholds, Verdict, compare
 from wanlat.analysis.compare import differences as diff
 from wanlat.analysis.compare.judge import Change, Reason, Rules, judge, overall
-from wanlat.analysis.compare.report import document, print_comparison
+from wanlat.analysis.compare.report import document, print_comparison, sentence
 from wanlat.analysis.figures.round_trips import RoundTrips, round_trips_of
 from wanlat.analysis.stats.intervals import of_mean, wilson
 from wanlat.bundle.errors import BundleError
@@ -374,7 +376,11 @@ def test_systems_are_matched_by_name_or_as_said(latencies: Any) -> None:
             {"systems": [{"name": "garage", "version": "2.5.0", "options": {"replication": 2}}]},
             "option replication of garage: 3 against 2",
         ),
-        ({"topology": {"name": "five-sites", "sites": [{"name": "dc1"}]}}, "its sites: "),
+        ({"topology": {"name": "five-sites", "sites": [{"name": "dc1"}]}}, "sites: "),
+        (
+            {"topology": {"name": "five-sites", "links": {"default": {"rtt": "50ms"}}}},
+            "links.default.rtt: 100ms against 50ms",
+        ),
         ({}, "calibration"),
     ],
 )
@@ -384,12 +390,12 @@ def test_what_was_not_measured_alike_is_refused_and_named(
     base = {
         "study": {"name": "s", "object_size": "1KiB", "key_mode": "fresh"},
         "systems": [{"name": "garage", "version": "2.5.0", "options": {"replication": 3}}],
+        "topology": {"name": "five-sites", "sites": [], "links": {"default": {"rtt": "100ms"}}},
     }
     old, new = latencies(manifest=base), latencies(manifest=base | change)
     if not change:
-        calibration = json.loads((new / "calibration.json").read_text())
-        calibration["verdict"] = calibration["pairs"][0]["verdict"] = "fail"
-        (new / "calibration.json").write_text(json.dumps(calibration))
+        with changing(new / "calibration.json") as calibration:
+            calibration["verdict"] = calibration["pairs"][0]["verdict"] = "fail"
     with pytest.raises(BundleError, match=says):
         held(old, new)
     assert any(says in differs for differs in held(old, new, force=True).differs)
@@ -439,3 +445,11 @@ def test_of_two_answers_one_is_enough_unless_it_is_strict(puts: list[RoundTrips]
     assert overall(list(judged(old, neither).values())) is Verdict.NOT_COMPARABLE
     assert not any(each.fails for each in judged(old, neither, allow_missing=True).values())
     assert judged(old, with_chain(bent, [3]))["chain_round_trips"].fails
+
+
+def test_sentences_on_latencies_have_their_unit(latencies: Any) -> None:
+    (endpoint, *_) = held(latencies(), latencies()).endpoints
+    said = [sentence(each) for each in endpoint["changes"] if each.of.unit == "ms"]
+    assert len(said) == 2
+    for text in said:
+        assert re.search(r"\d ms, .*\(threshold [\d.]+ ms\)", text), text

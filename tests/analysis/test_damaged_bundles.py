@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import changing, opened
 from damaged_bundles import HOSTILE, STORED, make_hostile, places, replaced, stored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,10 +18,8 @@ from pages import Page
 from rich.console import Console
 
 from tests.command_line import here
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.report import html
 from wanlat.analysis.summary import print_summary, summarize
-from wanlat.analysis.sweep import is_sweep, read_sweep
 from wanlat.bundle.errors import BundleError, refusing
 
 pytestmark = [
@@ -43,8 +42,7 @@ VALUES = st.sampled_from(
 def rendered(directory: Path) -> None:
     """Make all of a report but its charts, which take long to draw."""
     with refusing(directory):
-        is_matrix = is_sweep(directory)
-        summary = summarize(read_sweep(directory) if is_matrix else read_bundle(directory))
+        summary = summarize(opened(directory))
         Page(html.page(summary, []))
         summary.to_text()
         print_summary(summary, Console(file=io.StringIO()), verbose=True)
@@ -107,8 +105,8 @@ def test_what_is_wrong_is_told_with_its_place(
     tmp_path: Path, name: str, key: str, value: Any, said: str
 ) -> None:
     bundle = stored(name, tmp_path / name)
-    manifest = bundle / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), key: value}))
+    with changing(bundle / "manifest.json") as manifest:
+        manifest[key] = value
     done = here("report", str(bundle))
     assert (done.returncode, done.stdout) == (2, "")
     assert str(bundle) in done.stderr and said in done.stderr and "Traceback" not in done.stderr
@@ -116,9 +114,8 @@ def test_what_is_wrong_is_told_with_its_place(
 
 def test_a_point_is_of_its_matrix(tmp_path: Path) -> None:
     path = stored("matrix", tmp_path / "matrix") / "points.json"
-    document = json.loads(path.read_text())
-    document["points"][0]["directory"] = "../study"
-    path.write_text(json.dumps(document))
+    with changing(path) as document:
+        document["points"][0]["directory"] = "../study"
     with pytest.raises(BundleError, match=r"points\.0\.directory: String should match pattern"):
         rendered(path.parent)
 

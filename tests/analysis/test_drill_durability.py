@@ -27,6 +27,7 @@ from wanlat.analysis.figures.drill.verdicts import (
     read_ledger,
     read_verification,
 )
+from wanlat.bundle.documents import MISSED
 from wanlat.bundle.errors import BundleError
 
 NODES = ("n1", "n2", "n3")
@@ -160,6 +161,25 @@ def test_what_a_node_says_later_counts(
     told = durability_of({"k": Key("v", ["ok"])}, rounds, 0)
     assert {name: told[name] for name in VERDICTS if told[name]} == counts
     assert told["late"] == late
+
+
+def test_a_removal_that_does_not_find_what_was_acknowledged_keeps_a_drill_from_passing(
+    tmp_path: Path,
+) -> None:
+    lines = [
+        {"state": "invoked", "id": 0, "op": "put", "key": "k"},
+        {"state": "ok", "id": 0, "error": None},
+        {"state": "invoked", "id": 1, "op": "remove", "key": "k"},
+        {"state": "unknown", "id": 1, "error": f"{MISSED}: http 404 NoSuchKey"},
+    ]
+    everywhere = Round(NODES, {"k": dict.fromkeys(NODES, "no")})
+    for error, verdict in (("timeout (first byte)", "pass"), (lines[3]["error"], "unknown")):
+        lines[3]["error"] = error
+        keys = read_ledger(written(tmp_path, "ledger", lines))
+        told = durability_of(keys, dict.fromkeys(BOTH, everywhere), 0)
+        assert (told["verdict"], told["fine"]) == (verdict, 1)
+        assert ("1 removal did not find" in told["why"]) == (verdict == "unknown")
+        assert told.get("missed_by_removals", 0) == (verdict == "unknown")
 
 
 def test_without_a_write_or_with_one_that_the_ledger_lacks_nothing_passes(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from advice_bundles import write_advice
+from answers import opened
 from drill_bundles import write_drill
 from envelope_bundles import write_envelope
 from load_bundles import write_load
@@ -19,10 +20,8 @@ from rich.console import Console
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, MINIO, write_bundle
 
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.grid import markdown
 from wanlat.analysis.summary import print_summary, summarize
-from wanlat.analysis.sweep import is_sweep, read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 SUMMARIES = sorted((Path(__file__).parents[2] / "docs").rglob("summary.json"))
@@ -97,7 +96,7 @@ def multiply(entry: dict[str, Any]) -> bool:
 def test_every_kind_of_report_is_printed_and_its_figures_agree(tmp_path: Path, name: str) -> None:
     EXAMPLES[name](tmp_path)
     path = next(iter(sorted(tmp_path.glob("made"))), tmp_path)
-    summary = summarize(read_sweep(path) if is_sweep(path) else read_bundle(path))
+    summary = summarize(opened(path))
     document = summary.to_json()
     print_summary(summary, Console(file=io.StringIO(), width=1000), verbose=True)
     grids = [grid for _, grid in summary.grids()]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answers import answer_of
 from sweep_bundles import write_sweep
 from synthetic_bundles import MINIO
 
@@ -21,7 +22,6 @@ from wanlat.analysis.figures.growth import (
     judge,
     noise_of,
 )
-from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 OBJECTS, NODES = AXES
@@ -112,8 +112,7 @@ def test_no_curve_is_laid_through_medians_that_may_jump(
         return np.asarray((1 + 0.3 * at["nodes"]) * rng.lognormal(0, 0.15, 100) + 41.0 * waits)
 
     write_sweep(tmp_path, {"nodes": [3, 6, 12, 24]}, systems=[MINIO], values=delayed)
-    found = GROWTH.of(read_sweep(tmp_path))
-    assert found is not None
+    found = answer_of(GROWTH, tmp_path)
     rows = found.to_json()["endpoints"]
     assert {row["verdict"] for row in rows} == {verdict}
     assert (rows[0]["fits"] == []) == (rows[0]["change"] is None) == (verdict == "two modes")

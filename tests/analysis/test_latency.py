@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answers import changing
 from synthetic_bundles import (
     BOB,
     BOB_ENDPOINTS,
@@ -183,9 +184,8 @@ def knowing(key: str, number: float) -> dict[str, Any]:
 
 def recalibrated(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
     """The bundle in `path` after its calibration was changed."""
-    document = json.loads((path / "calibration.json").read_text())
-    change(document)
-    (path / "calibration.json").write_text(json.dumps(document))
+    with changing(path / "calibration.json") as document:
+        change(document)
     return path
 
 

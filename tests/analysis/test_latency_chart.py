@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from answers import answer_of, changing
 from chart_checks import (
     assert_apart,
     bars_of,
@@ -31,7 +31,7 @@ from synthetic_bundles import (
     MakeBundle,
 )
 
-from wanlat.analysis.bundle import Series, read_bundle
+from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.figures.latency import LATENCY
 from wanlat.analysis.stats.modes import clumps
@@ -49,9 +49,7 @@ FAR = {("garage", "GetObject"): [*np.linspace(80, 120, 99), 30_000.0]}
 
 
 def chart_of(path: Path) -> Figure:
-    answer = LATENCY.of(read_bundle(path))
-    assert answer is not None
-    return answer.charts()["endpoint-latency"]
+    return answer_of(LATENCY, path).charts()["endpoint-latency"]
 
 
 def of_one(make: MakeBundle, values_ms: Any, **settings: Any) -> Figure:
@@ -118,9 +116,8 @@ def test_words_say_topology_systems_rtt_samples_and_failures(make_bundle: MakeBu
 
 def test_a_network_without_one_rtt_has_no_ruler_and_says_why(make_bundle: MakeBundle) -> None:
     path = make_bundle(n=20)
-    document = json.loads((path / "calibration.json").read_text())
-    document["pairs"][0]["rtt_ms"]["p50"] = 8.0
-    (path / "calibration.json").write_text(json.dumps(document))
+    with changing(path / "calibration.json") as document:
+        document["pairs"][0]["rtt_ms"]["p50"] = 8.0
     figure = chart_of(path)
     assert figure.axes[0].child_axes == []
     assert "not equally far apart" in " ".join(texts_of(figure))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,15 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answers import answer_of, changing, notes_of
 from chart_checks import assert_apart
 from load_bundles import OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import MINIO
 
 from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.charts import load as load_chart
 from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
 from wanlat.analysis.report.section import Answer
-from wanlat.analysis.sweep import read_sweep
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.pack import shrink_load
 
@@ -27,20 +27,18 @@ READ_MS, WRITE_MS = 11.4, 43.1
 
 
 @cache
-def answer_of(directory: Path) -> Answer:
-    answer = LOAD.of(read_bundle(directory))
-    assert answer is not None
-    return answer
+def load_of(directory: Path) -> Answer:
+    return answer_of(LOAD, directory)
 
 
 def only(directory: Path) -> tuple[Row, OverTime]:
-    figures = answer_of(directory).figures
+    figures = load_of(directory).figures
     assert len(figures.rows) == 1
     return figures.rows[0], figures.arrays[0]
 
 
-def notes_of(directory: Path) -> str:
-    return "\n".join(note for grid in answer_of(directory).grids() for note in grid.notes)
+def notes_on(directory: Path) -> str:
+    return notes_of(load_of(directory))
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +72,8 @@ def test_requests_of_a_late_network_count_and_are_counted(one: Path, tmp_path: P
     rows.to_parquet(tmp_path / "load.parquet")
     (row, _), (before, _) = only(tmp_path), only(one)
     assert (row["late"], row["operations"]) == (30, before["operations"])
-    assert f"(30 of {len(rows):,})" in notes_of(tmp_path)
-    assert "made the network late" not in notes_of(one)
+    assert f"(30 of {len(rows):,})" in notes_on(tmp_path)
+    assert "made the network late" not in notes_on(one)
 
 
 def test_a_load_that_was_made_small_has_the_same_figures(one: Path, tmp_path: Path) -> None:
@@ -140,8 +138,8 @@ def test_a_stall_is_felt_at_every_instant_at_which_the_probe_was_due(
         at_s, ms = over_time.probe_ms["GetObject"]
         assert ms.max() == pytest.approx(loaded["max_ms"])
         assert at_s[ms.argmax()] == pytest.approx(10.0, abs=0.11)
-        assert "ms on average)" in notes_of(tmp_path)  # answers took longer than the interval
-    assert f"({'0 and 7' if from_due else '30 and 0'} instants)" in notes_of(tmp_path)
+        assert "ms on average)" in notes_on(tmp_path)  # answers took longer than the interval
+    assert f"({'0 and 7' if from_due else '30 and 0'} instants)" in notes_on(tmp_path)
 
 
 def test_a_killed_runs_records_are_read_as_its_table_would_have_been(tmp_path: Path) -> None:
@@ -150,15 +148,15 @@ def test_a_killed_runs_records_are_read_as_its_table_would_have_been(tmp_path: P
     write_load(tmp_path / "raw", raw=True, **part)
     path = tmp_path / "raw" / "load-minio.raw"
     path.write_bytes(path.read_bytes()[:-30])  # its last record is torn
-    manifest = json.loads((tmp_path / "raw" / "manifest.json").read_text())
-    (tmp_path / "raw" / "manifest.json").write_text(json.dumps(manifest | {"status": "running"}))
+    with changing(tmp_path / "raw" / "manifest.json") as manifest:
+        manifest["status"] = "running"
     (whole, _), (cut, _) = only(tmp_path / "table"), only(tmp_path / "raw")
     assert (whole["client"]["cpu_share"], cut["client"]["cpu_share"]) == (0.21, None)
     for one, other in zip(whole["failures"], cut["failures"], strict=True):
         assert (one["error"], one["count"]) == (other["error"], other["count"])
     means = [each["operations"][0]["mean_ms"] for each in (whole, cut)]
     assert means[0] == pytest.approx(means[1], rel=0.02)
-    assert "did not complete" in notes_of(tmp_path / "raw")
+    assert "did not complete" in notes_on(tmp_path / "raw")
 
 
 def test_a_table_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
@@ -183,7 +181,7 @@ def test_at_a_rate_latency_counts_from_when_requests_were_due(tmp_path: Path, on
         for figure in ("mean_ms", "p50_ms", "p99_ms"):
             assert operation[figure] == pytest.approx(sent[name][figure] + 5.0, rel=0.05)
     for sentence in ("free: MinIO (7)", "bottleneck, so the store can do more: MinIO"):
-        assert sentence in notes_of(tmp_path)
+        assert sentence in notes_on(tmp_path)
 
 
 def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path: Path) -> None:
@@ -196,14 +194,24 @@ def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, study=study, systems=(MINIO,), write_point=point)
     damaged = sorted((tmp_path / "points").iterdir())[-1]
     (damaged / "load.parquet").write_bytes(b"PAR1")
-    matrix = LOAD.of(read_sweep(tmp_path))
-    assert matrix is not None
+    matrix = answer_of(LOAD, tmp_path)
     rows = matrix.to_json()["systems"]
     assert [row["values"] for row in rows] == [{"nodes": 1}, {"nodes": 2}]  # the third is damaged
-    (alone,) = answer_of(one).to_json()["systems"]
+    (alone,) = load_of(one).to_json()["systems"]
     assert rows[0].keys() - alone.keys() == {"values", "point"}
-    for answer in (matrix, answer_of(one)):
+    for answer in (matrix, load_of(one)):
         (figure,) = answer.charts().values()
         assert_apart(figure)
         for axes, of in zip(figure.axes[::3], answer.figures.arrays, strict=True):
             assert axes.get_ylim()[1] > max(per_s.max() for per_s in of.per_s.values())
+
+
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [((1.24, 3.9), "1.2 to 3.9"), ((123.6, 689.2), "124 to 689"), ((2, 2), "2.0")],
+)
+def test_a_title_writes_large_ratios_out(ratios: tuple[float, float], said: str) -> None:
+    rows = [{"probe_client": [{"median_ratio": ratio} for ratio in (*ratios, None)]}]
+    assert (
+        load_chart._found(rows) == f"Beside the load a request takes {said} times as long as alone"
+    )

@@ -69,6 +69,42 @@ def test_the_report_of_a_packed_point_is_written_where_it_would_be(matrix: Path)
         beside([matrix], matrix / "beside.html", lambda _system: None)
 
 
+def test_a_key_of_an_envelope_is_the_number_of_its_first_write(tmp_path: Path) -> None:
+    point = tmp_path / "points" / "etcd"
+    point.mkdir(parents=True)
+    (tmp_path / "manifest.json").write_text('{"kind": "matrix", "schema_version": 2}')
+    (point / "envelope.json").write_text('{"systems": []}')
+    keys = ["a/b", "0aff", "a/b"]
+    written = [
+        {"state": "invoked", "id": number, "op": "put", "key": key, "t_ns": 10**6}
+        for number, key in enumerate(keys, start=7)
+    ]
+    said = [{"round": "test 1", "node": "n1", "key": key, "found": "yes"} for key in keys[:2]]
+    asked = [
+        {"seq": seq, "key": key, "operation": operation, "phase": phase, "outcome": outcome}
+        for seq, (key, operation, phase, outcome) in enumerate(
+            (
+                ("0aff", "write", "window", "ok"),
+                ("elsewhere", "write", "back", "unknown"),
+                ("0aff", "read", "cut", "ok"),
+                ("0aff", "write", "settle", "ok"),  # no verdict rests on it
+                ("a/b", "write", "settle", "fail"),
+            )
+        )
+    ]
+    for name, rows in (("ledger", written), ("verification", said), ("samples", asked)):
+        (point / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    pack(tmp_path)
+    for name, found in (
+        ("ledger", ["000007", "000008", "000007"]),
+        ("verification", ["000007", "000008"]),
+        ("samples", ["000008", "elsewhere", "of a read", "000007"]),
+    ):
+        table = read_table(point, name)
+        assert table is not None
+        assert sorted(table[0]["key"].fillna("of a read")) == sorted(found)
+
+
 def compare(one: Any, other: Any, at: str) -> None:
     """Whatever is a number may differ by what instants are rounded to, at either end."""
     if isinstance(one, dict):

@@ -6,27 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from answers import answer_of, notes_of
 from placements_bundles import write_placements
 
 from wanlat.analysis.figures.placements import PLACEMENTS, errors, order, placed
-from wanlat.analysis.report.section import Answer
 from wanlat.analysis.summary import summarize
 from wanlat.analysis.sweep import read_sweep
 
 
-def answer_of(directory: Path) -> Answer:
-    answer = PLACEMENTS.of(read_sweep(directory))
-    assert answer is not None
-    return answer
-
-
-def notes(answer: Answer) -> str:
-    return "\n".join(answer.grids()[0].notes)
-
-
 def test_predictions_are_compared_over_clusters(tmp_path: Path) -> None:
     write_placements(tmp_path)
-    answer = answer_of(tmp_path)
+    answer = answer_of(PLACEMENTS, tmp_path)
     rows = {(row["rank"], row["target"], row["endpoint"]): row for row in answer.figures.rows}
     assert len(rows) == 8
     put = rows[2, "us", "PutObject"]
@@ -42,7 +32,7 @@ def test_predictions_are_compared_over_clusters(tmp_path: Path) -> None:
         pytest.approx(1 / 80, rel=1e-4),
         pytest.approx(1 / 40, rel=1e-4),
     )
-    said = notes(answer)
+    said = notes_of(answer)
     assert "Prediction error: median 1.0 [0.9, 1.1] ms, 1.2 [1.1, 1.4] %; worst 1.0 [" in said
     assert "Outside its interval over clusters is the prediction of 8 of 8 rows." in said
     assert "More than predicted, by 1.0 to 1.0 ms: 8 rows. So much take what nodes" in said
@@ -57,13 +47,13 @@ def test_predictions_are_compared_over_clusters(tmp_path: Path) -> None:
 
 def test_what_all_clients_wait_for_is_the_matrix_and_what_was_measured(tmp_path: Path) -> None:
     write_placements(tmp_path)
-    found = placed(answer_of(tmp_path).figures)
+    found = placed(answer_of(PLACEMENTS, tmp_path).figures)
     assert found is not None
     # Half of the clients send to eu (a Put of four takes 40 ms), half to us (40 and 80 ms), half of
     # them from 60 ms away.
     assert [row["predicted_ms"] for row in found.rows] == [45, 75]
     assert [row["measured_ms"] for row in found.rows] == [46, 76]
-    assert order(answer_of(tmp_path).figures) == (
+    assert order(answer_of(PLACEMENTS, tmp_path).figures) == (
         "Measured, the placements are in the order that was predicted."
     )
 
@@ -88,30 +78,30 @@ def test_where_the_model_is_wrong_it_is_said(
     tmp_path: Path, added_ms: Mapping[tuple[int, str, str], float], said: str
 ) -> None:
     write_placements(tmp_path, added_ms)
-    answer = answer_of(tmp_path)
-    assert said in notes(answer)
+    answer = answer_of(PLACEMENTS, tmp_path)
+    assert said in notes_of(answer)
     assert len(answer.grids()[0].troubled) == 1
 
 
 def test_another_order_than_predicted_is_said(tmp_path: Path) -> None:
     write_placements(tmp_path, {(1, "eu", "GetObject"): 100.0})
-    assert order(answer_of(tmp_path).figures) == (
+    assert order(answer_of(PLACEMENTS, tmp_path).figures) == (
         "Measured, placements are in another order than predicted: 2 before 1."
     )
 
 
 def test_one_cluster_has_no_interval(tmp_path: Path) -> None:
     write_placements(tmp_path, replicates=1)
-    answer = answer_of(tmp_path)
+    answer = answer_of(PLACEMENTS, tmp_path)
     assert errors(answer.figures.rows)["median_error_ms_ci95"] is None
-    assert "One cluster, so no interval: every row." in notes(answer)
-    assert "Outside" not in notes(answer)
+    assert "One cluster, so no interval: every row." in notes_of(answer)
+    assert "Outside" not in notes_of(answer)
     assert answer.charts().keys() == {"placements"}
 
 
 def test_averages_of_round_trips_predict_averages(tmp_path: Path) -> None:
     write_placements(tmp_path, source="measured: 1.5 round trips")
-    row = answer_of(tmp_path).figures.rows[0]
+    row = answer_of(PLACEMENTS, tmp_path).figures.rows[0]
     assert (row["statistic"], row["error_ms"]) == ("mean", 6)
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import changing
 from resources_bundles import write_resources
 from rich.console import Console
 from synthetic_bundles import GARAGE, QUORUM, MakeBundle, write_bundle
 
+from tests.command_line import ran
 from wanlat.analysis.grid import Grid, markdown, print_grid
 from wanlat.analysis.report import report
 from wanlat.bundle.errors import BundleError
@@ -37,14 +39,8 @@ print(json.dumps({"modules": sorted(sys.modules), "home": os.environ.get("MPLCON
 def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `code` in a fresh interpreter, whose only home is what `environment` says."""
     inherited = {name: value for name, value in os.environ.items() if name not in HOMES}
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    own = {**inherited, "PYTHONPATH": str(ROOT), **environment}
+    return ran(sys.executable, "-c", code, *arguments, env=own, check=True)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -112,9 +108,8 @@ def test_a_report_is_a_summary_tables_and_charts(make_bundle: MakeBundle) -> Non
 @pytest.mark.usefixtures("few_resamples")
 def test_no_latency_is_drawn_on_a_network_that_was_wrong(make_bundle: MakeBundle) -> None:
     path = make_bundle(n=20, as_lines=True, manifest={"status": "running"})
-    document = json.loads((path / "calibration.json").read_text())
-    document["pairs"][0]["verdict"] = document["verdict"] = "fail"
-    (path / "calibration.json").write_text(json.dumps(document))
+    with changing(path / "calibration.json") as document:
+        document["pairs"][0]["verdict"] = document["verdict"] = "fail"
     made = report(path)
     assert {p.stem for p in made.charts} == {"calibration"}
     assert "The run was killed" in made.summary.notes[0]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answers import opened
 from drill_bundles import Fault, stalled, write_drill
 from matplotlib import image
 from pages import Page
@@ -22,7 +23,6 @@ from wanlat.analysis.report import beside, html, report
 from wanlat.analysis.report.html import Picture
 from wanlat.analysis.report.strip import SLOWEST, thinned
 from wanlat.analysis.summary import summarize
-from wanlat.analysis.sweep import is_sweep, read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 HOSTILE = """</script></style><script>alert(1)</script><img src=x onerror=alert(1)>"'{{ 7*7 }}"""
@@ -31,7 +31,7 @@ SECTIONS = ["found", "charts", "samples", "tables", "provenance"]
 
 def page_of(directory: Path, *pictures: Picture) -> Page:
     """The page of a bundle, with these charts instead of its own, which take long to draw."""
-    summary = summarize(read_sweep(directory) if is_sweep(directory) else read_bundle(directory))
+    summary = summarize(opened(directory))
     return checked(html.page(summary, pictures))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from answers import answer_of, notes_of
 from chart_checks import texts_of
 from resources_bundles import (
     BACKGROUND_BYTES_PER_S,
@@ -21,7 +22,6 @@ from resources_bundles import (
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MakeBundle, write_bundle
 
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.resources import RESOURCES, resources_of
 from wanlat.analysis.summary import Summary
 from wanlat.analysis.sweep import read_sweep
@@ -32,10 +32,9 @@ WAN, CPU, OBJECT = (sum(of.values()) / 3 for of in (WAN_BYTES, CPU_MS, OBJECT_BY
 
 def used(directory: Path) -> tuple[dict[str, Any], str]:
     """The entry of summary.json of the only system, and the notes."""
-    answer = RESOURCES.of(read_bundle(directory))
-    assert answer is not None
+    answer = answer_of(RESOURCES, directory)
     (system,) = answer.to_json()["systems"]
-    return system, " ".join(note for grid in answer.grids() for note in grid.notes)
+    return system, notes_of(answer)
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_without_a_whole_idle_window_idle_usage_stays_in_and_that_is_said(direct
     rows[(since_s < 2) | (since_s > IDLE_S + 5)].to_parquet(directory / "resources.parquet")
     found, notes = used(directory)
     assert not found["idle_usage_subtracted"]
-    assert [node["idle"] for node in found["nodes"]] == [None] * 3
+    assert [node["idle"]["cpu_share"] for node in found["nodes"]] == [None] * 3
     gross = WAN + BACKGROUND_BYTES_PER_S * REQUEST_S
     assert found["per_request"]["wan_bytes"] == pytest.approx(gross, rel=0.01)
     assert "no idle window" in notes
@@ -88,3 +87,18 @@ def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
     charts = found.charts()
     assert set(charts) == {"resources-memory", "resources-cpu", "resources-sent"}
     assert "101 MiB at nodes 4" in " ".join(texts_of(charts["resources-memory"]))
+
+
+def test_what_no_node_sends_has_no_chart(tmp_path: Path) -> None:
+    def point(directory: Path, series: tuple[str, str], at: Any) -> None:
+        directory.mkdir(parents=True)
+        write_bundle(directory, systems=(series,), endpoints=tuple(WAN_BYTES))
+        write_resources(directory, systems={series[0]: 25.0 * at["nodes"]}, requests=120)
+        rows = pd.read_parquet(directory / "resources.parquet")
+        rows.loc[rows.kind == "node", "tx_bytes"] = 0
+        rows.to_parquet(directory / "resources.parquet")
+
+    write_sweep(tmp_path, {"nodes": [1, 2]}, systems=(BOB,), write_point=point)
+    found = resources_of(read_sweep(tmp_path))
+    assert found is not None
+    assert set(found.charts()) == {"resources-memory", "resources-cpu"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from answers import answer_of
 from round_trips_bundles import PLAIN, TWO_LINES, Does, bent, straight, write_round_trips_bundle
 
 from wanlat.analysis.bundle import Bundle, read_bundle
@@ -62,12 +63,6 @@ def only(path: Path) -> tuple[RoundTrips, Summary]:
     summary = summarize(read_bundle(path))
     (entry,) = getattr(summary.blocks["round_trips"], "figures").arrays  # noqa: B009
     return entry, summary
-
-
-def answered(path: Path) -> Answer:
-    found = ROUND_TRIPS.of(read_bundle(path))
-    assert found is not None
-    return found
 
 
 def cells(answer: Answer, row: int = 0) -> dict[str, str]:
@@ -160,7 +155,7 @@ def test_both_answers_stand_side_by_side(
     write: Write, monkeypatch: pytest.MonkeyPatch, chain: float, agrees: bool
 ) -> None:
     recorded(monkeypatch, (chain, 1.0))
-    answer = answered(write())
+    answer = answer_of(ROUND_TRIPS, write())
     (document,) = answer.to_json()
     assert document["agrees"] is agrees
     assert document["chain_round_trips"] == chain
@@ -177,22 +172,22 @@ def test_a_headline_hides_no_half_of_the_requests_and_has_the_packets_number_whe
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     halves, path = {REMOTE: [Does(0.55, 3), Does(0.45, 1)]}, write(latency=bent)
-    none = answered(path)
+    none = answer_of(ROUND_TRIPS, path)
     assert cells(none)["round trips [95 %]"] == "not a line"
     assert any(note.startswith("No critical path") for note in none.notes)
     recorded(monkeypatch, (3.0, 113 / 225), (1.0, 112 / 225))
-    said = cells(answered(write(does=halves, samples=30)))
+    said = cells(answer_of(ROUND_TRIPS, write(does=halves, samples=30)))
     assert said["critical path"].startswith("3 or 1")
     first, _, second = said["round trips [95 %]"].partition(" or ")
     assert {round(float(first.split()[0])), round(float(second))} == {1, 3}
     recorded(monkeypatch, (2.0, 0.9), (3.0, 0.1))
-    assert cells(answered(path))["round trips [95 %]"] == "2 by packets (90 %)"
+    assert cells(answer_of(ROUND_TRIPS, path))["round trips [95 %]"] == "2 by packets (90 %)"
 
 
 def test_shares_of_modes_and_of_what_is_on_no_line_add_up_to_100(tmp_path: Path) -> None:
     assert percents([0.456, 0.411, 0.089]) == [46, 41, 9, 4]
     assert sum(percents([1 / 3] * 3)) == sum(percents([0.995])) == 100
-    answer = answered(write_round_trips_bundle(tmp_path))
+    answer = answer_of(ROUND_TRIPS, write_round_trips_bundle(tmp_path))
     assert len(answer.figures.rows) == len(PLAIN)
     said = cells(answer, 2)["modes"]
     assert sum(int(part.split(" %")[0]) for part in said.split(", ")) == 100
@@ -230,7 +225,7 @@ def test_no_word_is_clipped_or_overlaps_another(
     from chart_checks import assert_apart
 
     recorded(monkeypatch, (2.5, 0.6), (2.0, 0.4))
-    for figure in drawn(answered(write(versions=VERSIONS, **settings))):
+    for figure in drawn(answer_of(ROUND_TRIPS, write(versions=VERSIONS, **settings))):
         assert_apart(figure)
 
 
@@ -247,7 +242,7 @@ def test_every_request_is_a_point_and_marks_stand_at_their_values(
     recorded(monkeypatch, (2.5, 1.0))
     least = {PUT: (1.0, "two of three must answer")}
     how = {"does": {PUT: TWO_LINES}, "samples": 40, "latency": with_strays, "least": least}
-    answer = answered(write(**how))
+    answer = answer_of(ROUND_TRIPS, write(**how))
     (entry,), (marks, lines) = answer.figures.arrays, drawn(answer)
     points = np.concatenate([np.asarray(one.get_offsets()) for one in scatters(lines)])
     expected = np.minimum(entry.points.latency_ms, lines.axes[0].get_ylim()[1])
@@ -273,8 +268,28 @@ def test_every_request_is_a_point_and_marks_stand_at_their_values(
     assert to_hex(scatters(drawn(again)[0])[0].get_edgecolor()[0]) != ALARM
 
 
+@pytest.mark.parametrize(
+    ("trips", "says"),
+    [
+        (
+            {"ListObjects": 0, "PutObject": 2, "RemoveObject": 2},
+            "quorum PutObject and RemoveObject take 2 round trips",
+        ),
+        (
+            {"GetObject": 1, "PutObject": 1, "RemoveObject": 1},
+            "quorum GetObject and 2 more take 1 round trip",
+        ),
+    ],
+)
+def test_a_title_names_all_that_take_most(write: Write, trips: dict[str, int], says: str) -> None:
+    does = {("quorum", name, "unknown"): [Does(1, number)] for name, number in trips.items()}
+    marks, _ = drawn(answer_of(ROUND_TRIPS, write(does=does)))
+    assert says in [text.get_text() for text in marks.texts]
+    assert not any("lower bound" in text.get_text() for text in marks.texts)
+
+
 def test_no_line_and_no_mark_stand_where_there_is_no_number(write: Write) -> None:
-    answer = answered(write(latency=bent))
+    answer = answer_of(ROUND_TRIPS, write(latency=bent))
     marks, lines = drawn(answer)
     assert [line for line in lines.axes[0].get_lines() if line.get_linewidth() > 1] == []
     assert scatters(marks) == []

@@ -10,22 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answers import answer_of
 from chart_checks import assert_apart, texts_of
 from sweep_bundles import MINIO_NGINX, plausible, write_sweep
 from synthetic_bundles import BOB, MINIO
 
 from wanlat.analysis.figures.growth import GROWTH
 from wanlat.analysis.figures.sizes import SIZES
-from wanlat.analysis.report.section import Answer
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
-
-
-def sizes_of(directory: Path) -> Answer:
-    found = SIZES.of(read_sweep(directory))
-    assert found is not None
-    return found
 
 
 def slower_with_one_key(system: str, at: Mapping[str, Any], endpoint: str, size: int) -> np.ndarray:
@@ -60,7 +54,7 @@ def test_what_failed_and_points_whose_network_was_wrong_are_in_no_figure(tmp_pat
     calibration = {"topology": "lan", "backend": "wire", "pairs": [pair], "verdict": "fail"}
     wrong = tmp_path / "points" / "minio-object_size-1MiB" / "calibration.json"
     wrong.write_text(json.dumps(calibration))
-    found = sizes_of(tmp_path)
+    found = answer_of(SIZES, tmp_path)
     entries = found.to_json()["entries"]
     assert {row["object_bytes"] for row in entries} == {1024}
     (failed,) = (row for row in entries if row["n"] > row["ok"])
@@ -74,7 +68,7 @@ def test_what_failed_and_points_whose_network_was_wrong_are_in_no_figure(tmp_pat
 
 
 def test_the_charts_are_readable_and_hold_the_published_ratios(directory: Path) -> None:
-    charts = sizes_of(directory).charts()
+    charts = answer_of(SIZES, directory).charts()
     kinds = ("time", "ratio")
     own = {f"sizes-{kind}{keys}" for kind in kinds for keys in ("", "-one-key")}
     assert set(charts) == own

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import opened
 
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.summary import summarize
-from wanlat.analysis.sweep import is_sweep, read_sweep
 from wanlat.bundle.documents import SCHEMA_VERSION
 
 FIRST_RELEASED = 2
@@ -45,7 +44,7 @@ def test_there_are_bundles_of_the_present_version_and_the_one_before() -> None:
 
 @pytest.mark.parametrize("path", [*map(RESULTS.joinpath, STORED), *OF_VERSIONS], ids=str)
 def test_every_figure_comes_out_again(path: Path) -> None:
-    summary = summarize(read_sweep(path) if is_sweep(path) else read_bundle(path))
+    summary = summarize(opened(path))
     made = dict(figures(summary.to_json()))
     for where, stored in figures(json.loads((path / "summary.json").read_text("utf-8"))):
         close = isinstance(stored, float)

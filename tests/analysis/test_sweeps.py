@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answers import changing
 from chart_checks import assert_apart, texts_of
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
@@ -35,8 +36,8 @@ def charts_of(sweep: Sweep) -> Any:
 
 def rewritten(path: Path, **changes: Any) -> Sweep:
     """The matrix in `path` after points.json was changed."""
-    document = json.loads((path / "points.json").read_text())
-    (path / "points.json").write_text(json.dumps(document | changes))
+    with changing(path / "points.json") as document:
+        document.update(changes)
     return read_sweep(path)
 
 
@@ -101,6 +102,14 @@ def test_the_chart_has_a_line_for_each_system_where_medians_are_of_one_mode(tmp_
     assert {"GetObject", "PutObject", "1", "2", "4"} <= set(texts_of(charts["sweep"]))
     panels = [axes for axes in charts["sweep"].axes if axes.get_visible()]
     assert [axes.get_lines()[-1].get_linestyle() for axes in panels] == ["None", "-"]
+    assert any("No line joins" in text for text in texts_of(charts["sweep"]))
+
+
+def test_a_chart_of_lines_alone_has_no_word_on_marks_that_none_joins(tmp_path: Path) -> None:
+    summary = summarize(sweep_of(tmp_path / "s", {"nodes": [1, 2, 4]}))
+    texts = texts_of(summary.blocks["endpoints"].charts()["sweep"])
+    assert any(text.startswith("Median · ") for text in texts)
+    assert not any("No line joins" in text for text in texts)
 
 
 def test_a_third_parameter_has_charts_of_its_own_and_no_common_axes_none(tmp_path: Path) -> None:
@@ -120,3 +129,15 @@ def test_a_third_parameter_has_charts_of_its_own_and_no_common_axes_none(tmp_pat
     assert charts_of(sweep) == {}
     rows = latencies(summarize(sweep)).rows
     assert [row[2] for row in rows if row[0].startswith("Garage")] == ["–"] * 4
+
+
+def test_what_a_point_warns_of_is_said_once(tmp_path: Path) -> None:
+    path, text = tmp_path / "s", "minio: the network was off"
+    sweep_of(path, {"nodes": [1, 2]}, manifest={"warnings": [f"minio-nodes-1: {text}", "hot"]})
+    manifest = path / "points" / "minio-nodes-1" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"warnings": [text]}))
+    notes = summarize(read_sweep(path)).to_json()["notes"]
+    assert [each for each in notes if "off" in each or each == "hot"] == [
+        "hot",
+        f"{text} (minio-nodes-1)",
+    ]

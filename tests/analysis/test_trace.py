@@ -26,7 +26,7 @@ def of_kind(trace: Trace, kind: str) -> list[Row]:
 def test_the_path_of_k_rounds_has_2k_hops_one_after_the_other(tmp_path: Path) -> None:
     trace = traced(tmp_path, [rounds(3)] * 5)
     path = trace["chain"]
-    assert (trace["chain_round_trips"], [hop["crossing"] for hop in path]) == (3, [*range(1, 7)])
+    assert (trace["chain_round_trips"], [hop["hop"] for hop in path]) == (3, [*range(1, 7)])
     for before, after in pairwise(path):
         assert before["departure_ms"] <= after["entry_ms"]
         assert before["to"] == after["from"]

@@ -11,6 +11,7 @@ from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
+from answers import changing
 from pages import Page
 from synthetic_bundles import QUORUM, MakeBundle
 
@@ -80,9 +81,9 @@ def test_bundles_are_listed_and_shown_and_stay_as_they_are(place: Path, view: Vi
     assert status == 200 and Page(text).text("h1") == ["endpoint-latency on five-sites"]
     status, text = view.ask("report/damaged")
     assert status == 422 and "manifest.json" in text
-    fuzzed = json.loads((place / "a study" / "manifest.json").read_text())
-    fuzzed["topology"]["sites"] = ["<script>"]
-    (place / "damaged" / "manifest.json").write_text(json.dumps(fuzzed))
+    shutil.copy(place / "a study" / "manifest.json", place / "damaged")
+    with changing(place / "damaged" / "manifest.json") as fuzzed:
+        fuzzed["topology"]["sites"] = ["<script>"]
     shutil.copy(place / "a study" / "samples.parquet", place / "damaged")
     status, text = view.ask("report/damaged")
     assert status == 422 and "damaged" in text
@@ -111,8 +112,8 @@ def test_nobody_else_is_answered_and_nothing_from_elsewhere(view: View) -> None:
 
 def test_a_run_is_followed_as_it_grows(place: Path, view: View) -> None:
     path = place / "a study"
-    manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(manifest | {"status": "running"}))
+    with changing(path / "manifest.json") as manifest:
+        manifest["status"] = "running"
     (path / "samples.parquet").unlink()
     row = {
         "system": "quorum",

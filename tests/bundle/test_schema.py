@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import resource
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from tests.command_line import ran
 from wanlat.bundle import tables
 from wanlat.bundle.documents import (
     SCHEMA_VERSION,
@@ -166,7 +166,13 @@ def _file(name: str, text: str) -> Callable[[Path], object]:
     ("damage", "message"),
     [
         (lambda b: (b / "manifest.json").unlink(), "it has no manifest.json"),
-        (_manifest(schema_version=SCHEMA_VERSION + 1), "use that version or a newer one"),
+        (
+            _manifest(schema_version=SCHEMA_VERSION + 1, wanlat="3.1.4"),
+            r"schema version 3, .* reads 2.*wanlat 3\.1\.4; use that version or a newer one",
+        ),
+        (_manifest(schema_version=True), "is not a bundle"),
+        (_manifest(kind="party"), r"damaged: kind: .*'study', 'drill', 'matrix' or 'drills'"),
+        (_manifest(systems=3, seed="x"), "damaged: seed: .*; systems: .*"),
         (_manifest(dril={"name": "d"}), "damaged: dril: Extra inputs are not permitted"),
         (_file("manifest.json", "{"), "manifest.json is damaged: it is not JSON"),
         (_file("rtt_steps.json", "[]"), "a JSON object was expected"),
@@ -187,7 +193,7 @@ def test_what_is_wrong_with_a_bundle_is_said(
 
 def test_reading_needs_none_of_the_rooms_that_run_things() -> None:
     code = "import wanlat.bundle.read, sys; print('\\n'.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran(sys.executable, "-c", code, check=True)
     loaded = done.stdout.split()
     for room in ("topologies", "emulator", "systems", "probes", "experiments", "analysis"):
         assert f"wanlat.{room}" not in loaded

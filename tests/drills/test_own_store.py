@@ -8,13 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import measure, samples_of, study
+from tests.experiments.commands import document_of, measure, samples_of, study
 from tests.experiments.drill.drills import SHORT, drill
 from tests.needs import lab_of
 from tests.own_store import NAME, adopted
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.bundle.documents import Prefills
-from wanlat.bundle.read import read_document
 from wanlat.experiments import session
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.prepare import prepare
@@ -63,8 +62,7 @@ load:
     assert set(rows[rows.endpoint == "Fetch"].object_bytes) == {64 << 10}
     samples = samples_of(outcome.directory)
     assert set(samples.endpoint) == {"Store", "Fetch"} and set(samples.outcome) == {"ok"}
-    found = read_document(outcome.directory, Prefills)
-    assert found is not None
+    found = document_of(outcome.directory, Prefills)
     (prefill,) = found.systems
     assert (prefill.written, prefill.read_back, prefill.counted) == (40, 40, None)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
+from dataclasses import replace
+
+from benchmarks.networks import mesh as connected
+from wanlat.topologies.resolve import Impairment, Plan
 
 NOTHING = Impairment()
 
@@ -22,18 +25,7 @@ def mesh(
     name: str = "mesh",
 ) -> Plan:
     """Return sites dc1… of nodes n1… each, with the same impairment between any two sites."""
-    made: list[Site] = []
-    for index in range(1, sites + 1):
-        members = tuple(
-            Node(f"n{(index - 1) * nodes + number}", f"dc{index}", f"10.{index}.0.{number}")
-            for number in range(1, nodes + 1)
-        )
-        made.append(Site(f"dc{index}", index, f"10.{index}.0.0/16", f"10.{index}.255.254", members))
-    everyone = tuple(node for site in made for node in site.nodes)
-    links = tuple(
-        WanLink(a.name, b.name, wan, back or wan)
-        for place, a in enumerate(made)
-        for b in made[place + 1 :]
-    )
-    lans = tuple(LanLink(node.name, node.site, lan, lan) for node in everyone)
-    return Plan(name, tuple(made), everyone, lans, links)
+    plan = connected(name, sites * nodes, sites)
+    links = tuple(replace(link, forward=wan, backward=back or wan) for link in plan.wan_links)
+    lans = tuple(replace(link, up=lan, down=lan) for link in plan.lan_links)
+    return replace(plan, lan_links=lans, wan_links=links)

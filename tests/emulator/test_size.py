@@ -9,7 +9,6 @@ import random
 import select
 import socket
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import ran
 from tests.emulator.plans import mesh, ms
 from wanlat.emulator import machine
 from wanlat.emulator.lab import Lab
@@ -58,9 +58,7 @@ def test_the_labs_first_process_loads_no_library() -> None:
     # Any of them would take longer to load than a lab of 100 nodes takes to build.
     heavy = {"numpy", "pandas", "pyarrow", "pydantic", "pyroute2", "yaml"}
     program = "import sys, wanlat.emulator.sandbox, wanlat.emulator.supervisor; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = ran(sys.executable, "-c", program, cwd=CHECKOUT, check=True).stdout.split()
     assert heavy & set(loaded) == set()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import write_program
 from tests.emulator.plans import mesh, ms
 from wanlat.emulator import owner
 from wanlat.emulator.lab import Lab
@@ -102,9 +103,7 @@ def test_namespaces_that_are_refused_are_explained_whenever_that_is(
 def test_a_wire_that_ends_by_itself_is_a_mistake_and_one_that_is_killed_is_not(
     ends: str, kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "wire"
-    program.write_text(f"#!/bin/sh\n{ends}\n")
-    program.chmod(0o755)
+    write_program(tmp_path / "wire", ends)
     monkeypatch.setenv("WANLAT_BIN_DIR", str(tmp_path))
     with pytest.raises(kind, match="wire process ended"), Lab(mesh(2, wan=ms(1)), backend="wire"):
         pass

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import late_network
+from tests.processes import alive, descendants, every, fields, said
 
 MOMENTS = 12
 PATIENCE_S = 60.0
@@ -95,51 +96,14 @@ def namespaces(pids: Iterable[int]) -> set[str]:
     return found - {str(Path("/proc/self/ns/net").readlink())}
 
 
-def processes() -> dict[int, str]:
+def began() -> dict[int, list[str]]:
     """Return all processes, each with when it was started."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            found[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()[19]
-    return found
-
-
-def descendants(root: int) -> list[int]:
-    """Return the processes below ``root``, itself included, as the host numbers them."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-    family = [root]
-    for pid in family:
-        family += [child for child, parent in parents.items() if parent == pid]
-    return family
+    return {pid: fields(pid)[19:20] for pid in every()}
 
 
 def named(root: int, name: str) -> list[int]:
     """Return the processes below ``root`` that are called so."""
-    found = []
-    for pid in descendants(root):
-        with contextlib.suppress(OSError):  # it has ended
-            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
-                found.append(pid)
-    return found
-
-
-def alive(pids: list[int]) -> list[str]:
-    """Return what is left of ``pids``, zombies whose parent is this test not counted."""
-    left = []
-    for pid in pids:
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            continue
-        if fields.rpartition(")")[2].split()[0] != "Z":
-            left.append(fields)
-    return left
+    return [pid for pid in descendants(root) if said(pid, "comm").decode().strip() == name]
 
 
 @pytest.fixture
@@ -192,11 +156,11 @@ def kill_and_look(
         os.kill(victim, signal.SIGKILL)
     until_s = time.monotonic() + PATIENCE_S
     others = [pid for pid in family if pid != command.pid]
-    there = processes()
+    there = began()
 
     def inside_now() -> set[str]:
         """Those that a process of then is in: a lab of another test may get a number again."""
-        same = (pid for pid, began in processes().items() if there.get(pid) == began)
+        same = (pid for pid, at in began().items() if there.get(pid) == at)
         return inside & namespaces(same)
 
     while (alive(others) or inside_now()) and time.monotonic() < until_s:

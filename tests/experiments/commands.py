@@ -7,18 +7,22 @@ import math
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from tests import late_network
 from tests.command_line import here
+from tests.processes import descendants, said
+from wanlat.bundle.documents import Document
+from wanlat.bundle.read import read_document
 from wanlat.experiments.config.study import changed, load
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run as run_study
 from wanlat.experiments.session import Outcome, silent
 
 command = late_network.command
+D = TypeVar("D", bound=Document)
 
 _EARLY_MS = 0.1
 """By so much the clocks of a client and of the network may differ."""
@@ -63,6 +67,13 @@ def samples_of(bundle: Path) -> pd.DataFrame:
     return pd.read_parquet(bundle / "samples.parquet")
 
 
+def document_of(bundle: Path, model: type[D]) -> D:
+    """Return a document that a bundle has."""
+    found = read_document(bundle, model)
+    assert found is not None
+    return found
+
+
 def manifest_of(bundle: Path) -> Any:
     return json.loads((bundle / "manifest.json").read_text())
 
@@ -91,21 +102,6 @@ def _keyed(values: pd.Series[float]) -> Iterator[tuple[tuple[str, ...], float]]:
 
 def node_of(run: int, name: str) -> int:
     """Return the process of a reference store's node, among those that process ``run`` started."""
-    parents, found = {}, []
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (directory / "stat").read_text().rpartition(")")[2].split()
-            argv = (directory / "cmdline").read_bytes().split(b"\0")
-        except OSError:  # it has ended
-            continue
-        parents[int(directory.name)] = int(stat[1])
-        if argv[1:4] == [b"serve", b"--name", name.encode()]:
-            found.append(int(directory.name))
-    (ours,) = [pid for pid in found if run in _ancestors(pid, parents)]
+    serves = [b"serve", b"--name", name.encode()]
+    (ours,) = [pid for pid in descendants(run) if said(pid, "cmdline").split(b"\0")[1:4] == serves]
     return ours
-
-
-def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
-    while pid in parents:
-        pid = parents[pid]
-        yield pid

@@ -11,19 +11,8 @@ from pathlib import Path
 
 from tests.experiments.commands import command, samples_of
 from tests.experiments.drill.drills import await_that
-from tests.experiments.test_matrix_resume_run import points
-
-STUDY = """
-name: test
-topology: one-site
-nodes: 1
-endpoints: [GetObject, PutObject]
-samples: {samples}
-warmup: 2
-seed: 7
-resources: false
-replicates: {replicates}
-"""
+from tests.experiments.matrices import points
+from tests.processes import children
 
 
 class Cluster:
@@ -73,16 +62,7 @@ class Cluster:
 
     def commands(self) -> list[int]:
         """The processes that measure for its workers."""
-        mine = {each.pid for each in self.workers.values()}
-        found = []
-        for each in Path("/proc").glob("[0-9]*"):
-            try:
-                parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if parent in mine:
-                found.append(int(each.name))
-        return found
+        return children(*(each.pid for each in self.workers.values()))
 
 
 @contextmanager
@@ -96,12 +76,6 @@ def cluster_of(directory: Path, *workers: str) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.close()
-
-
-def study(directory: Path, samples: int, replicates: int = 3, text: str = STUDY) -> Path:
-    file = directory / "study.yaml"
-    file.write_text(text.format(samples=samples, replicates=replicates))
-    return file
 
 
 def measured(bundle: Path) -> list[tuple[int, int]]:

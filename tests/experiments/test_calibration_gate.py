@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from wanlat.bundle.documents import RttStep, RttStepPair
 from wanlat.emulator.calibration import Tolerance
 from wanlat.experiments import calibration_gate
 from wanlat.experiments.calibration_gate import (
@@ -16,6 +17,7 @@ from wanlat.experiments.calibration_gate import (
     prove,
     what_is_off,
 )
+from wanlat.experiments.workloads import rtt_steps
 
 LAB: Any = SimpleNamespace(plan=None, check=lambda: None)
 LATE_MS = 8.8
@@ -33,6 +35,7 @@ def document(p99_ms: float, tolerance: Tolerance, late: int = 0) -> dict[str, An
         "rounds": 1,
         "sent": 99,
         "late": late,
+        "only_late": False,
     }
     return {"pairs": [pair], "overflows": 0, "verdict": verdict, "tolerance": {}}
 
@@ -64,7 +67,27 @@ def test_a_refusal_names_pairs_reasons_and_what_the_machine_held_up() -> None:
     for part in ("1 of 1 pairs", "n1 → n2: p99 error 30.0 ms", "48 of 99", "--max-network-error"):
         assert part in said
     assert "--max-network" not in what_is_off(document(30.0, FOR_LATENCY, late=48), "near")
-    assert "held packets up" not in what_is_off(document(30.0, FOR_LATENCY), "near")
+    assert "This machine held up" not in what_is_off(document(30.0, FOR_LATENCY), "near")
+
+
+def test_a_refusal_for_lateness_alone_blames_the_machine_and_no_pair() -> None:
+    found = document(30.0, FOR_LATENCY, late=98)
+    found["pairs"][0]["only_late"] = True
+    said = what_is_off(found, "near")
+    assert "is not known to be what near asks for" in said
+    assert "of 1 of 1 pairs too few probes are left" in said
+    assert "This machine held up 98 of 99 probes: end what else runs" in said
+    assert "n1 → n2" not in said
+
+
+def test_an_rtt_step_says_once_what_the_machine_held_up() -> None:
+    held_up = "this machine held up 98 of 99 probes, so that too few are left to judge by"
+    pair = {"from": "n1", "to": "n2", "verdict": "fail", "reasons": [held_up], "only_late": True}
+    one = RttStepPair.model_validate(pair | {"late": 98, "sent": 99})
+    step = RttStep(system="quorum", rtt_step=1, requested_rtt_ms=50.0, pairs=[one])
+    said = rtt_steps.what_is_off(step)
+    assert said.startswith("n1 → n2: too few probes are left to judge by. This machine held up 98")
+    assert said.count("held up") == 1
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import write_program
 from wanlat.experiments.config.files import shipped
 from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.drill.claims import Claim, claims_on
@@ -218,10 +219,8 @@ def test_a_shipped_study_has_points_and_survives_its_bundle(name: str) -> None:
 def test_files_are_taken_from_where_the_study_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "elsewhere").mkdir()
     for name in ("shop.proto", "shop", "near.yaml", "elsewhere/shop"):
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
+        write_program(tmp_path / name, "")
     text = (
         "name: mine\ntopology: near.yaml\nsystems: [service]\nendpoints: [shop.Catalogue/Count]\n"
         "options: {service: {command: [./shop], protos: [shop.proto, /elsewhere.proto]}}\n"

@@ -10,9 +10,9 @@ import pytest
 
 from tests.command_line import here
 from tests.experiments.commands import manifest_of, round_trips, samples_of, topology
-from tests.experiments.dask_cluster import cluster_of, measured, study
+from tests.experiments.dask_cluster import cluster_of, measured
 from tests.experiments.drill.drills import await_that
-from tests.experiments.test_matrix_resume_run import points, statuses
+from tests.experiments.matrices import points, statuses, study
 from wanlat.experiments import dask_engine
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.topologies.errors import MachineError
@@ -21,12 +21,10 @@ DISTANT = """
 name: test
 topology: small.yaml
 endpoints: [GetObject, PutObject]
-samples: {samples}
 warmup: 2
 seed: 7
 resources: false
 max_network_error: 1s
-replicates: {replicates}
 """
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import ran
 from tests.experiments.commands import command, manifest_of
-from tests.experiments.dask_cluster import study
 from tests.experiments.drill.drills import await_that
-from tests.experiments.test_matrix_resume_run import points, statuses
+from tests.experiments.matrices import points, statuses, study
 from tests.late_network import CHECKOUT
 from tests.needs import needs
+from tests.processes import every, said
 from wanlat.emulator.machine import cores, memory_bytes
 
 pytestmark = pytest.mark.programs
@@ -147,15 +148,9 @@ def slurm(directory: Path) -> Iterator[Path]:
 
 def run(file: Path, bundle: Path, scheduler: str, **environment: str) -> None:
     where = ("--engine", "dask", "--scheduler", scheduler)
-    done = subprocess.run(
-        command("run", str(file), "--out", str(bundle), *where),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        cwd=bundle.parent,  # where Slurm writes what jobs print
-        env={**os.environ, **environment},
-    )
+    measures = command("run", str(file), "--out", str(bundle), *where)
+    # Jobs print into files of its directory.
+    done = ran(*measures, cwd=bundle.parent, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     assert set(statuses(bundle)) == {"complete"}
     hosts = {manifest_of(bundle / each["directory"])["host"] for each in points(bundle)}
@@ -172,14 +167,8 @@ def test_hosts_over_ssh_measure(tmp_path: Path) -> None:
 
 
 def started_by_logins(directory: Path) -> list[int]:
-    found = []
-    for each in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={directory}".encode() in (each / "environ").read_bytes():
-                found.append(int(each.name))
-        except OSError:
-            continue
-    return found
+    mark = f"{MARK}={directory}".encode()
+    return [pid for pid in every() if mark in said(pid, "environ")]
 
 
 def test_jobs_of_slurm_measure(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.command_line import here
 from tests.experiments.commands import manifest_of
-from tests.experiments.dask_cluster import cluster_of, study
+from tests.experiments.dask_cluster import cluster_of
 from tests.experiments.drill.drills import await_that
-from tests.experiments.test_matrix_resume_run import points, statuses
+from tests.experiments.matrices import points, statuses, study
 
 pytestmark = pytest.mark.minutes
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.command_line import ran
 from tests.experiments.commands import study
 from tests.experiments.drill.drills import KILLED, SHORT, drill
 
@@ -79,13 +79,7 @@ def test_ctrl_c_at_random_moments_leaves_a_bundle_that_says_so(kind: str, tmp_pa
         swept = "matrix: {object_size: [1KiB, 2KiB]}\n" if kind == "matrix" else ""
         file = study(tmp_path, STUDY + swept, rtt="5ms")
     seed = secrets.randbits(32)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, kind, file, str(tmp_path / "out"), str(MOMENTS), str(seed)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = ran(sys.executable, "-c", PROGRAM, kind, file, tmp_path / "out", MOMENTS, seed)
     assert done.returncode == 0, (seed, done.stderr)
     statuses = json.loads(done.stdout)
     assert "interrupted" in statuses, seed

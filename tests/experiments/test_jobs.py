@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tests.command_line import here
-from tests.experiments.commands import command, manifest_of, samples_of
+from tests.experiments.commands import manifest_of, samples_of
 from tests.experiments.drill.drills import await_that
-from tests.experiments.test_matrix_resume_run import is_measuring, points, statuses
+from tests.experiments.matrices import begin, is_measuring, points, statuses, study
+from tests.processes import children, said
 from wanlat.experiments import workers
 from wanlat.experiments.config.study import load as load_study
 from wanlat.experiments.matrix import run_matrix
@@ -22,45 +23,11 @@ from wanlat.experiments.matrix_points import PointEnded, prepare_matrix
 from wanlat.experiments.session import Report, silent
 from wanlat.experiments.workers import LOOK_EVERY_S, Jobs, LatenessWatch
 
-STUDY = """
-name: test
-topology: one-site
-nodes: 1
-endpoints: [GetObject, PutObject]
-samples: {samples}
-warmup: 2
-seed: 7
-resources: false
-replicates: {replicates}
-"""
-
-
-def study(directory: Path, samples: int, replicates: int = 3) -> Path:
-    file = directory / "study.yaml"
-    file.write_text(STUDY.format(samples=samples, replicates=replicates))
-    return file
-
-
-def begin(file: Path, bundle: Path, *more: str) -> subprocess.Popen[str]:
-    arguments = ["run", str(file), "--out", str(bundle), *more]
-    return subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
-
 
 def workers_of(run: subprocess.Popen[str]) -> list[int]:
     """The processes of the workers of a run."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == run.pid and b"experiments.worker" in (each / "cmdline").read_bytes():
-                found.append(int(each.name))
-        except OSError:
-            continue
-    return found
-
-
-def running(bundle: Path) -> list[dict[str, Any]]:
-    return [each for each in points(bundle) if each["status"] == "running"]
+    mine = children(run.pid)
+    return [pid for pid in mine if b"experiments.worker" in said(pid, "cmdline")]
 
 
 @pytest.mark.minutes
@@ -82,7 +49,7 @@ def test_points_side_by_side_are_what_they_are_one_by_one(tmp_path: Path) -> Non
 @pytest.mark.minutes
 def test_a_worker_that_is_killed_costs_its_point_alone(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
-    run = begin(study(tmp_path, 3000), bundle, "--jobs", "2")
+    run = begin(str(study(tmp_path, 3000)), "--out", str(bundle), "--jobs", "2")
     await_that(lambda: is_measuring(bundle, 0) and is_measuring(bundle, 1), run)
     os.kill(min(workers_of(run)), signal.SIGKILL)
     _, said = run.communicate(timeout=300)
@@ -98,7 +65,7 @@ def test_a_worker_that_is_killed_costs_its_point_alone(tmp_path: Path) -> None:
 @pytest.mark.minutes
 def test_ctrl_c_ends_all_at_once_and_keeps_what_is_complete(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
-    run = begin(study(tmp_path, 20_000, 5), bundle, "--jobs", "3")
+    run = begin(str(study(tmp_path, 20_000, 5)), "--out", str(bundle), "--jobs", "3")
     await_that(lambda: all(is_measuring(bundle, place) for place in range(3)), run)
     mine = workers_of(run)
     run.send_signal(signal.SIGINT)

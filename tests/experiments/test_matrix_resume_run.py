@@ -5,55 +5,18 @@ On one node, without a network to prove, so that a run takes a second.
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
 from pathlib import Path
-from typing import Any
 
 from tests.command_line import here
-from tests.experiments.commands import command, manifest_of, samples_of
+from tests.experiments.commands import manifest_of, samples_of
 from tests.experiments.drill.drills import await_that
-
-STUDY = """
-name: test
-topology: one-site
-nodes: 1
-endpoints: [GetObject, PutObject]
-samples: 500
-warmup: 2
-seed: 7
-resources: false
-"""
-MATRIX = STUDY + "matrix: {object_size: [1KiB, 2KiB, 4KiB]}\n"
-
-
-def begin(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(command("run", *arguments), stderr=subprocess.PIPE, text=True)
-
-
-def points(bundle: Path) -> list[dict[str, Any]]:
-    try:
-        found: list[dict[str, Any]] = json.loads((bundle / "points.json").read_text())["points"]
-    except FileNotFoundError:
-        return []
-    return found
-
-
-def is_measuring(bundle: Path, place: int) -> bool:
-    """Whether the point that is run as number `place` has samples already."""
-    known = points(bundle)
-    raw = bundle / known[place]["directory"] / "samples.jsonl" if known else bundle
-    return raw.is_file() and raw.read_bytes().count(b"\n") > 10
-
-
-def statuses(bundle: Path) -> list[str]:
-    return [point["status"] for point in points(bundle)]
+from tests.experiments.matrices import begin, is_measuring, points, statuses, study
 
 
 def test_a_matrix_that_is_interrupted_and_killed_measures_every_point_once(tmp_path: Path) -> None:
-    file, bundle = tmp_path / "study.yaml", tmp_path / "bundle"
-    file.write_text(MATRIX)
+    bundle = tmp_path / "bundle"
+    file = study(tmp_path, 500, "matrix: {object_size: [1KiB, 2KiB, 4KiB]}")
 
     run = begin(str(file), "--out", str(bundle))
     await_that(lambda: is_measuring(bundle, 0), run)

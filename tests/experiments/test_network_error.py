@@ -107,7 +107,7 @@ def figures(out: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     assert told_ms is not None
     assert told_ms == tuple(sorted(told_ms)) and told_ms[2] <= 2
     said = lateness_sentence(bundle) or ""
-    assert (f"{len(late)} later sample" in said) == (len(late) > 0), said
+    assert (f"{len(late)} sample" in said and "with more left out" in said) == (len(late) > 0), said
     assert len(late) == 0 or any("taken again" in note for note in notes_on_run(bundle))
     return bundle.measured, late
 

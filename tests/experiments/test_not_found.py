@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wanlat.experiments.requests import NotFoundTracker, unanswered
+from wanlat.experiments.requests import NotFoundTracker, is_not_found, unanswered
 from wanlat.probes.plan import Request
 
 OK = {"grpc_status": 0}
@@ -28,6 +28,17 @@ OK = {"grpc_status": 0}
         ("PutObject", "k", {"outcome": "fail", "status": 404}, False),
         ("ListBuckets", None, {"outcome": "fail", "status": 404}, False),
         ("Exist", "0" * 16, {"outcome": "ok", "grpc_status": 0}, False),
+        # etcd's Range: it went well, and there is nothing in it.
+        ("Get", "0" * 16, {"outcome": "fail", "error": "not found: no `kvs.value`"} | OK, True),
+        ("Get", "0" * 16, {"outcome": "fail", "error": "checksum mismatch"} | OK, False),
+        (
+            "Get",
+            "0" * 16,
+            {"outcome": "fail", "grpc_status": 14, "error": "grpc: not found"},
+            False,
+        ),
+        ("Get", "0" * 16, {"outcome": "fail", "error": "not found: no such key"}, True),
+        ("Get", "0" * 16, {"outcome": "fail"}, False),
     ],
 )
 def test_a_read_that_does_not_find_its_object_is_a_remark(
@@ -38,3 +49,7 @@ def test_a_read_that_does_not_find_its_object_is_a_remark(
     tracker = NotFoundTracker()
     assert tracker.take(request, sample) is counted
     assert [f"1 of {endpoint}" in each for each in tracker.remarks()] == [True] * counted
+
+
+def test_what_nobody_answered_says_nothing_of_its_object() -> None:
+    assert not is_not_found(unanswered(1, "Get", 0, "not found: no such key"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import ran
 from wanlat.experiments.resources import (
     LabProcesses,
     Meter,
@@ -87,7 +87,7 @@ def test_space_is_what_du_says(tmp_path: Path) -> None:
         place.write_bytes(os.urandom(size))
     (tmp_path / "c").hardlink_to(tmp_path / "a")
     found = space_of(tmp_path)
-    told = subprocess.run(["du", "-s", "-B1", tmp_path], capture_output=True, text=True, check=True)
+    told = ran("du", "-s", "-B1", tmp_path, check=True)
     assert found.space_bytes == int(told.stdout.split()[0])
     assert 50_000 <= found.trash_bytes < 100_000
     assert found.files == 3

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.commands import samples_of, study
+from tests.experiments.commands import document_of, samples_of, study
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.bundle.documents import RttStep, RttSteps
-from wanlat.bundle.read import read_document
 from wanlat.experiments.config.study import load
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run
@@ -48,8 +47,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def steps_of(bundle: Path) -> list[RttStep]:
-    found = read_document(bundle, RttSteps)
-    assert found is not None
+    found = document_of(bundle, RttSteps)
     return list(found.rtt_steps)
 
 

@@ -15,11 +15,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import command, manifest_of, measure, node_of, samples_of, study
+from tests.experiments.commands import (
+    command,
+    document_of,
+    manifest_of,
+    measure,
+    node_of,
+    samples_of,
+    study,
+)
 from tests.experiments.drill.drills import await_that
 from wanlat.bundle.documents import Prefills, Reclaims
 from wanlat.bundle.load_records import read_records
-from wanlat.bundle.read import read_document
 
 SIZE = 64 << 10
 LOAD = """
@@ -103,8 +110,7 @@ def test_the_probe_client_is_measured_idle_and_beside_the_load(bundle: Path) -> 
 
 
 def test_a_prefill_is_read_back_and_counted_and_what_nodes_use_is_sampled(bundle: Path) -> None:
-    found = read_document(bundle, Prefills)
-    assert found is not None
+    found = document_of(bundle, Prefills)
     (filled,) = found.systems
     assert filled.written == filled.counted == filled.read_back == 40
     assert filled.settled is not None
@@ -146,8 +152,7 @@ def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_pa
     )
     outcome = measure(study(tmp_path, text, sites=1), tmp_path / "b")
     assert outcome.status == "complete", outcome.reason
-    found = read_document(outcome.directory, Reclaims)
-    assert found is not None
+    found = document_of(outcome.directory, Reclaims)
     (entry,) = found.systems
     assert entry.removed == 30
     assert entry.found is not None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import ran
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.prober import Prober
 from wanlat.topologies.load import load
@@ -70,17 +70,8 @@ class Line:
 
 def measured(topology: str, *, count: int) -> tuple[dict[tuple[str, str], Line], str]:
     """Build a topology in Mininet, ping between all its nodes; also what was said."""
-    done = subprocess.run(
-        [
-            *("mn", "--custom", str(CUSTOM), "--topo", f"wanlat,{topology}"),
-            *("--test", f"wanlat,{count}"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd="/",
-    )
+    built = ("mn", "--custom", CUSTOM, "--topo", f"wanlat,{topology}", "--test", f"wanlat,{count}")
+    done = ran(*built, cwd="/")
     assert done.returncode == 0, done.stdout + done.stderr
     number = r"([\d.]+|nan)"
     pattern = (
@@ -171,9 +162,7 @@ def test_a_topology_of_mininets_has_the_same_pings_under_mininet_and_wanlat(
 ) -> None:
     file = tmp_path / "net.py"
     file.write_text(NATIVE)
-    done = subprocess.run(
-        ["/usr/bin/python3", str(file)], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = ran("/usr/bin/python3", str(file))
     theirs = {
         (a, b): float(ms)
         for a, b, ms in re.findall(r"PINGED (\w+) (\w+) ([\d.]+)/", done.stdout + done.stderr)

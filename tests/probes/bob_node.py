@@ -9,15 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.loopback import own_address
 from wanlat.emulator.binaries import binary
+from wanlat.emulator.closing import Closing
 from wanlat.probes.plan import GrpcHeader
 
 
-class BobNode:
+class BobNode(Closing):
     """A running node; ``header`` is a plan's header for it. Gone when the context is left."""
 
     def __init__(self, directory: Path) -> None:
@@ -59,13 +58,5 @@ class BobNode:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self.kill()

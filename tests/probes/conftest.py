@@ -7,16 +7,16 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from wanlat.emulator.binaries import binary
+from wanlat.emulator.closing import Closing
 from wanlat.probes.plan import PlanHeader
 
 
-class NullServer:
+class NullServer(Closing):
     """A running null server; ``header`` is a plan's header for it."""
 
     def __init__(self, *arguments: str) -> None:
@@ -41,15 +41,7 @@ class NullServer:
         self._reader.join()
         return [json.loads(line) for line in self._lines]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._process.kill()
         self._process.wait()
         self._reader.join()

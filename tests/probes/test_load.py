@@ -16,6 +16,7 @@ import pytest
 
 from tests.probes.conftest import NullServer
 from tests.probes.null_store import null_store
+from tests.processes import alive
 from wanlat.bundle.load_records import OPERATIONS, OUTCOMES, RAMP, Records, records_table
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
@@ -215,7 +216,7 @@ def test_it_ends_with_whoever_started_it(null: PlanHeader, tmp_path: Path) -> No
         _until_there_are(job.records, 50)
         parent.kill()
     deadline = time.monotonic() + 60
-    while _is_running(pid):
+    while alive([pid]):
         assert time.monotonic() < deadline, "it outlives its parent"
         time.sleep(0.02)
 
@@ -225,11 +226,3 @@ def _until_there_are(records: Path, count: int) -> None:
     while not records.exists() or len(read_records(records).rows) < count:
         assert time.monotonic() < deadline, "no records"
         time.sleep(0.02)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

@@ -14,23 +14,17 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import write_program
+from tests.probes.test_plans import S3
 from wanlat.probes import oneshot
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.oneshot import prepare, run_plan, run_requests
+from wanlat.probes.oneshot import prepare, run_requests
 from wanlat.probes.plan import PlanHeader, Request
 from wanlat.probes.process import Process
 from wanlat.probes.records import Sample
-from wanlat.probes.s3_plan import S3Endpoint, s3_plan
+from wanlat.probes.s3_plan import s3_steps
 from wanlat.topologies.errors import RunFailed
 
-S3: list[S3Endpoint] = [
-    "ListBuckets",
-    "ListObjects",
-    "GetObject",
-    "PutObject",
-    "RemoveObject",
-    "HeadObject",
-]
 NOWHERE = PlanHeader("127.0.0.1", 1, "r", "a", "s", deadline_ms=1000)
 
 StartServer = Callable[..., Any]
@@ -95,18 +89,13 @@ def lists(count: int) -> list[Request]:
     return [Request(seq, "measure", "ListBuckets") for seq in range(count)]
 
 
-def script(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "stand-in"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
-
-
 def test_a_whole_plan_succeeds_in_order(null_server: StartServer, spawn: Spawned) -> None:
     server = null_server("--memory")
-    plan = s3_plan(S3, samples=10, warmup=2, object_bytes=3000, seed=1, bucket="b")
+    size = {"samples": 10, "warmup": 2, "object_bytes": 3000}
+    plan = s3_steps(S3, seed=1, bucket="b", **size).as_one()
     samples: list[Sample] = []
-    run_plan(spawn, server.header, plan, into(samples))
+    prepare(spawn, server.header, plan.prepare, into(samples))
+    run_requests(spawn, server.header, (*plan.warmup, *plan.measure), into(samples))
     assert [sample.error for sample in samples if sample.outcome != "ok"] == []
     measured = [sample for sample in samples if sample.phase != "prepare"]
     assert [s.seq for s in measured] == [r.seq for r in (*plan.warmup, *plan.measure)]
@@ -173,11 +162,12 @@ def test_a_silent_process_is_not_waited_for_forever(
     spawn: Spawned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oneshot, "_GRACE_S", 0.2)
-    hung = script(tmp_path, "exec sleep 600")
+    hung = write_program(tmp_path / "stand-in", "exec sleep 600")
+    monkeypatch.setattr(oneshot, "binary", lambda _: hung)
     header = PlanHeader("127.0.0.1", 1, "r", "a", "s", deadline_ms=100)
     started = time.monotonic()
     with pytest.raises(ProbeFailed, match="was silent"):
-        run_requests(spawn, header, lists(1), ignore, executable=hung)
+        run_requests(spawn, header, lists(1), ignore)
     assert time.monotonic() - started < 300
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.probes.bob_node import BobNode
-from wanlat.probes.method_plan import Call, Measured, method_plan
-from wanlat.probes.oneshot import Oneshot, OnSample, run_plan, run_requests
+from wanlat.probes.method_plan import Call, Measured, method_steps
+from wanlat.probes.oneshot import Oneshot, OnSample, prepare, run_requests
 from wanlat.probes.plan import Request, Window
 from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
@@ -72,10 +72,11 @@ def test_the_same_api_as_methods_of_a_proto_file(node: BobNode) -> None:
         Measured(f"{api}/Get", {"key": {"key": "{key}"}}, response_object="data", prepare=made),
         Measured(f"{api}/Ping"),
     ]
-    plan = method_plan(methods, samples=5, warmup=1, object_bytes=3000, seed=1)
+    plan = method_steps(methods, samples=5, warmup=1, object_bytes=3000, seed=1).as_one()
     header = replace(node.header, protos=[PROTO], includes=[PROTO.parent])
     samples: list[Sample] = []
-    run_plan(spawn_here, header, plan, into(samples))
+    prepare(spawn_here, header, plan.prepare, into(samples))
+    run_requests(spawn_here, header, (*plan.warmup, *plan.measure), into(samples))
     assert [sample.error for sample in samples if sample.outcome != "ok"] == []
     got = [sample for sample in samples if sample.endpoint == f"{api}/Get"]
     assert len(got) == 6

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanlat.probes.bob_plan import BobEndpoint, bob_plan, bob_steps, turns
-from wanlat.probes.method_plan import Call, Measured, method_plan
-from wanlat.probes.plan import Plan, Request, StepsPlan
+from wanlat.probes.bob_plan import BobEndpoint, bob_steps, turns
+from wanlat.probes.method_plan import Call, Measured, method_steps
+from wanlat.probes.plan import Plan, Request
 from wanlat.probes.prefilled import Prefilled, body_seed_of, key_of
-from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_plan, s3_steps
+from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_steps
 
 S3: list[S3Endpoint] = [
     "ListBuckets",
@@ -37,11 +37,15 @@ def s3_plan_of(**changes: Any) -> Plan:
         "seed": 7,
         "bucket": "b",
     }
-    return s3_plan(changes.pop("endpoints", S3), **(arguments | changes))
+    return s3_steps(changes.pop("endpoints", S3), **(arguments | changes)).as_one()
 
 
-def on_keys(requests: tuple[Request, ...], endpoint: str) -> list[str | None]:
-    return [request.key for request in requests if request.endpoint == endpoint]
+def only(requests: Sequence[Request], *endpoints: str) -> list[Request]:
+    return [request for request in requests if request.endpoint in endpoints]
+
+
+def on_keys(requests: Sequence[Request], endpoint: str) -> list[str | None]:
+    return [request.key for request in only(requests, endpoint)]
 
 
 def test_each_endpoint_is_measured_as_often_as_asked() -> None:
@@ -69,13 +73,8 @@ def test_the_seed_decides_the_order_and_nothing_else_does() -> None:
 def test_no_request_over_s3_disturbs_another(
     samples: int, warmup: int, object_bytes: int, seed: int, endpoints: list[S3Endpoint]
 ) -> None:
-    plan = s3_plan(
-        endpoints,
-        samples=samples,
-        warmup=warmup,
-        object_bytes=object_bytes,
-        seed=seed,
-        bucket="b",
+    plan = s3_plan_of(
+        samples=samples, warmup=warmup, object_bytes=object_bytes, seed=seed, endpoints=endpoints
     )
     later = (*plan.warmup, *plan.measure)
     made = {r.key: r for r in plan.prepare if r.endpoint == "PutObject"}
@@ -120,7 +119,7 @@ def bob_plan_of(**changes: Any) -> Plan:
         "target": "n1",
         "replicas": two_of_five,
     }
-    return bob_plan(changes.pop("endpoints", BOB), **(arguments | changes))
+    return bob_steps(changes.pop("endpoints", BOB), **(arguments | changes)).as_one()
 
 
 def counted(requests: Sequence[Request]) -> Counter[tuple[str, str]]:
@@ -179,8 +178,7 @@ def test_no_request_to_bob_disturbs_another(
     assert {request.endpoint for request in plan.prepare} <= {"Put"}
     made = {request.key: request for request in plan.prepare}
     assert len(made) == len(plan.prepare), "an object is prepared once"
-    put = [request.key for request in later if request.endpoint == "Put"]
-    removed = [request.key for request in later if request.endpoint == "Delete"]
+    put, removed = on_keys(later, "Put"), on_keys(later, "Delete")
     assert len({*put}) == len(put), "a Put that overwrites is another operation"
     assert made.keys().isdisjoint(put)
     assert len({*removed}) == len(removed), "an object is removed once"
@@ -230,38 +228,19 @@ def filled(objects: int, *, text_keys: bool = True) -> Prefilled:
     return Prefilled("wanlat", objects, seed=5, text_keys=text_keys)
 
 
-def s3_prefilled(objects: int | None, **changes: Any) -> StepsPlan:
-    arguments: dict[str, Any] = {
-        **{"steps": 1, "samples": 40, "warmup": 5, "object_bytes": 1024, "seed": 5},
-        **{"bucket": "wanlat", "prefilled": None if objects is None else filled(objects)},
-    }
-    return s3_steps(PREFILLED, **(arguments | changes))
-
-
-def bob_prefilled(objects: int | None) -> StepsPlan:
-    return bob_steps(
-        ["Put", "Get", "Exist", "Delete"],
-        steps=1,
-        samples=40,
-        warmup=5,
-        object_bytes=1024,
-        seed=5,
-        target="n1",
-        replicas=lambda key: ("n1",) if key[0] % 8 == 0 else ("n2",),
-        prefilled=None if objects is None else filled(objects, text_keys=False),
+def s3_prefilled(objects: int | None) -> Plan:
+    prefilled = None if objects is None else filled(objects)
+    return s3_plan_of(
+        endpoints=PREFILLED, samples=40, warmup=5, seed=5, bucket="wanlat", prefilled=prefilled
     )
 
 
-def only(requests: tuple[Request, ...], *endpoints: str) -> list[Request]:
-    return [request for request in requests if request.endpoint in endpoints]
-
-
 def test_each_read_is_of_another_prefilled_object_with_its_bytes() -> None:
-    (step,) = s3_prefilled(1000).steps
+    plan = s3_prefilled(1000)
     for endpoint in ("GetObject", "HeadObject"):
-        read = only(step.warmup + step.measure, endpoint)
+        read = only(plan.warmup + plan.measure, endpoint)
         assert len({request.key for request in read}) == 45
-    for request in only(step.measure, "GetObject"):
+    for request in only(plan.measure, "GetObject"):
         index = int(str(request.key).removeprefix("fill-"))
         assert request.key == key_of(5, "wanlat", index, is_text=True)
         assert request.body_seed == body_seed_of(5, "wanlat", index)
@@ -278,25 +257,30 @@ def test_the_draw_is_over_the_whole_bucket_and_only_the_seed_decides() -> None:
 
 
 def test_bobs_reads_are_of_prefilled_keys_of_their_placement() -> None:
-    (step,) = bob_prefilled(2000).steps
+    plan = bob_plan_of(
+        endpoints=["Put", "Get", "Exist", "Delete"],
+        samples=40,
+        seed=5,
+        replicas=lambda key: ("n1",) if key[0] % 8 == 0 else ("n2",),
+        prefilled=filled(2000, text_keys=False),
+    )
     keys = {key_of(5, "wanlat", index, is_text=False) for index in range(2000)}
-    for request in only(step.measure, "Get", "Exist"):
+    for request in only(plan.measure, "Get", "Exist"):
         assert request.key in keys
         assert (bytes.fromhex(str(request.key))[0] % 8 == 0) == (request.placement == "local")
-    counted = Counter((each.endpoint, each.placement) for each in step.measure)
-    assert set(counted.values()) == {40}
-    assert not keys & {each.key for each in only(step.measure, "Put", "Delete")}
+    assert set(counted(plan.measure).values()) == {40}
+    assert not keys & {each.key for each in only(plan.measure, "Put", "Delete")}
 
 
 def test_a_page_is_whole_where_a_page_was_prefilled() -> None:
     for objects, listed in ((PAGE, PAGE), (PAGE - 1, None), (None, None)):
-        (step,) = s3_prefilled(objects).steps
-        assert {each.listed for each in only(step.measure, "ListObjectsPage")} == {listed}
+        plan = s3_prefilled(objects)
+        assert {each.listed for each in only(plan.measure, "ListObjectsPage")} == {listed}
 
 
 def test_the_listed_prefix_has_half_of_the_bucket_before_it_and_half_behind() -> None:
-    (step,) = s3_prefilled(1000).steps
-    (prefix,) = {str(each.prefix) for each in only(step.measure, "ListObjects")}
+    plan = s3_prefilled(1000)
+    (prefix,) = {str(each.prefix) for each in only(plan.measure, "ListObjects")}
     keys = [key_of(5, "wanlat", index, is_text=True) for index in range(1000)]
     # The first key, too, must be before it: an object and a prefix cannot share a name everywhere.
     assert sum(key < prefix for key in keys) == 501
@@ -313,7 +297,7 @@ COUNT = Measured("shop.Catalogue/Count")
 
 def method_plan_of(*methods: Measured, **changes: Any) -> Plan:
     arguments: dict[str, Any] = {"samples": 20, "warmup": 3, "object_bytes": 100, "seed": 7}
-    return method_plan(methods or (FIND, COUNT), **(arguments | changes))
+    return method_steps(methods or (FIND, COUNT), **(arguments | changes)).as_one()
 
 
 def test_each_method_is_measured_as_often_as_asked() -> None:

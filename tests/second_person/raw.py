@@ -356,7 +356,7 @@ def limits(bundle: Path) -> pd.DataFrame:
             at = f"{100 * network['loss']:g} % lost" if network["loss"] else "no loss"
             row = {"system": said["system"], "axis": limit["axis"], "by_default": not options}
             row |= {"at": at if limit["axis"] == "rtt" else f"RTT {network['rtt_ms']:g} ms"}
-            row |= {end: scale * (limit[end] or math.nan) for end in ("inside", "outside")}
+            row |= {end: scale * (limit[end] or math.nan) for end in ("inside", "outside", "back")}
             row |= {"trials": trials, "options": str(sorted(options.items()))}
             rows.append(row | _timeouts(manifest))
     found = []
@@ -370,6 +370,10 @@ def limits(bundle: Path) -> pd.DataFrame:
                 half += stats.t.ppf(0.975, len(known) - 1) * stats.sem(logs)
             ends = [logs.mean(), logs.mean() - half, logs.mean() + half]
             row |= dict(zip(("limit", "limit_low", "limit_high"), np.exp(ends), strict=True))
+            logs = np.log(group["back"].dropna())
+            half = stats.t.ppf(0.975, len(logs) - 1) * stats.sem(logs) if len(logs) > 1 else 0.0
+            ends = [logs.mean(), logs.mean() - half, logs.mean() + half]
+            row |= dict(zip(("back", "back_low", "back_high"), np.exp(ends), strict=True))
         found.append(row)
     return pd.DataFrame(found)
 
@@ -396,7 +400,11 @@ def choices(bundle: Path) -> pd.DataFrame:
     for key, group in pd.DataFrame(rows).groupby("value_ms") if rows else ():
         medians = [np.median(each) for each in group["answered"] if each]
         row = {**group.iloc[0], "value_ms": key, "clusters": len(group)}
-        row |= {"idle_kb_s": group["idle_bytes"].sum() / group["idle_s"].sum() / 1e3}
+        idle = group["idle_bytes"] / group["idle_s"] / 1e3
+        row |= {"idle_kb_s": idle.mean()}
+        if len(idle) > 1:
+            half = stats.t.ppf(0.975, len(idle) - 1) * stats.sem(idle)
+            row |= {"idle_kb_s_low": idle.mean() - half, "idle_kb_s_high": idle.mean() + half}
         if medians and np.isfinite(medians).all():
             row["answered_s"] = np.mean(medians)
             ends = (math.nan, math.nan)

@@ -78,6 +78,8 @@ def described(cluster: Cluster, plan: Plan, homes: Path) -> dict[str, Any]:
     cluster.standing = system.stand_before(cluster, homes.parent, ["n1"])
     nodes = {"": cluster.nodes, " front": cluster.standing}
     assert cluster.options == system.effective(plan, given)
+    last = plan.nodes[-1].name  # verification asks each node itself, whatever stands before them
+    assert cluster.own_target(last).host == cluster.lab.node(last).address
     trips = {
         f"{node.name} {endpoint} {placement}": [
             least and [least.round_trips, least.why],

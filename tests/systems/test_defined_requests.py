@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import here, ran, write_program
+from tests.experiments.commands import samples_of
 from tests.needs import lab_of
-from wanlat.bundle.read import read_table
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.systems import registry
 from wanlat.systems.engine.definition import DefinitionError, read
@@ -119,8 +118,7 @@ endpoints:
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(registry, "_ADOPTED", {})
-    (tmp_path / "store.py").write_text(STORE)
-    (tmp_path / "store.py").chmod(0o755)
+    write_program(tmp_path / "store.py", STORE)
     (tmp_path / "client.py").write_text(CLIENT)
     return tmp_path
 
@@ -157,9 +155,7 @@ def test_a_study_measures_it_and_states_what_its_program_takes(shelf: Path) -> N
     assert overhead["n"] == 200
     assert 0 < overhead["median_ms"] <= overhead["p99_ms"]
     assert any("own share of each sample" in each for each in json.loads(done.stdout)["notes"])
-    table = read_table(bundle, "samples")
-    assert table is not None
-    rows = table[0][table[0]["phase"] == "measure"]
+    rows = samples_of(bundle).query("phase == 'measure'")
     assert set(rows["outcome"]) == {"ok"}
     assert set(rows.groupby("endpoint").size()) == {5}
     # It asks a store that is there, and so takes longer than to do nothing.
@@ -179,10 +175,6 @@ endpoints:
   C: {get: "/{ky}", response_object: bdy, prepare: objects_on_disc}
   D: {op: x, request: {op: y}}
   E: {post: "/", json: {a: {body}}, body: "x{body}"}
-"""
-LATER = """
-protocol: htp
-install: {path: mine}
 """
 
 
@@ -238,14 +230,8 @@ def test_a_program_of_ten_lines_answers_and_needs_nothing(tmp_path: Path) -> Non
     )
     lines = ['{"op":"nothing"}', '{"op":"no"}', '{"op":"odd","a":0}', '{"op":"read"}']
     lines += ['{"op":"told","sha256":"12"}', '{"op":"what"}', '{"op":"odd"}', '{"op":"gone"}']
-    done = subprocess.run(
-        ["python3", str(program)],
-        env={**os.environ, "PYTHONPATH": str(SEARCH_PATH)},
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    where = os.environ | {"PYTHONPATH": str(SEARCH_PATH)}
+    done = ran("python3", program, env=where, input="".join(f"{line}\n" for line in lines))
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert answers[:2] == [{"ok": True}, {"fail": "never"}]
     assert answers[2]["unknown"].startswith("ZeroDivisionError: ")

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests import mongo_stand_in
+from tests.command_line import write_program
+from tests.experiments.commands import samples_of
 from tests.needs import needs
 from tests.own_store import adopted
-from wanlat.bundle.read import read_table
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run
@@ -41,10 +42,7 @@ title: {TITLE}
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     needs("mvn", "javac", "nginx-light")
     command = mongo_stand_in.brought(tmp_path_factory.mktemp("stand-in"))
-    return (
-        f'#!/bin/sh\n[ "$1" != --version ] || exec echo {VERSION}\n'
-        f'exec {shlex.join(command)} "$2" "$4"\n'
-    )
+    return f'[ "$1" != --version ] || exec echo {VERSION}\nexec {shlex.join(command)} "$2" "$4"'
 
 
 @pytest.mark.registry
@@ -60,8 +58,7 @@ def test_objects_go_over_http_to_gridfs_and_back(
         (own / "nginx.conf.j2").write_text((shipped / "nginx.conf.j2").read_text())
         text = (shipped / "system.yaml").read_text().replace("gridfs-http-nginx", NAME)
         text = text.replace("MongoDB GridFS over HTTP behind nginx", TITLE) + INSTALLED
-    (own / "called-as-mongod").write_text(program)
-    (own / "called-as-mongod").chmod(0o755)
+    write_program(own / "called-as-mongod", program)
     system = adopted(own, monkeypatch, text)
     own_names = ["PutObject", "GetObject", "HeadObject", "RemoveObject", "ListBuckets"]
     for number, (endpoints, outcome) in enumerate([(own_names, "ok"), ([ABSENT], "fail")]):
@@ -76,9 +73,7 @@ def test_objects_go_over_http_to_gridfs_and_back(
         )
         came = run(prepare(study, directory=tmp_path / f"bundle-{number}"), silent)
         assert came.status == "complete", came.reason
-        read = read_table(came.directory, "samples")
-        assert read is not None
-        rows = read[0]
+        rows = samples_of(came.directory)
         names = {"Absent"} if number else {"Put", "Get", "Head", "Delete"}
         assert set(rows["endpoint"]) == names and set(rows["outcome"]) == {outcome}
         assert set(rows["system"]) == {NAME} and set(rows["version"]) == {VERSION}

@@ -16,6 +16,7 @@ import pytest
 import systems_doubles
 from systems_doubles import fake_recipe, plain_reporter
 
+from tests.command_line import CHECKOUT, ran, write_program
 from tests.needs import needs
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
@@ -29,7 +30,6 @@ from wanlat.systems.engine.system import recipe_of
 from wanlat.systems.errors import InstallFailed, SystemMissing
 from wanlat.topologies.errors import MachineError, UserError
 
-CHECKOUT = Path(__file__).parents[2]
 CRATES = 30
 """Of a build that is interrupted after four: three seconds before its end."""
 
@@ -219,13 +219,8 @@ def test_a_package_of_an_index_is_installed_and_runs_from_the_cache(
     (made,) = install([recipe], cache, plain_reporter())
     found = find(program, tmp_path)
     assert (found.path, found.version, found.sha256) == (made.path, version, sha256_of(made.path))
-    done = subprocess.run(
-        [word.format(found.path) for word in run],
-        env=os.environ | dict(found.environment),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words, where = (word.format(found.path) for word in run), os.environ | dict(found.environment)
+    done = ran(*words, env=where)
     assert says in done.stdout
 
 
@@ -233,10 +228,7 @@ def test_a_package_of_an_index_is_installed_and_runs_from_the_cache(
 
 
 def script(path: Path, prints: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{prints}' >&2\n")
-    path.chmod(0o755)
-    return path
+    return write_program(path, f"echo '{prints}' >&2")
 
 
 def pretend_installed(cache: Cache, name: str, version: str) -> Path:
@@ -367,9 +359,7 @@ def test_a_debian_package_of_which_the_beginning_is_pinned_has_its_exact_version
 
 
 def test_a_program_that_cannot_tell_its_version_has_the_one_that_is_written(tmp_path: Path) -> None:
-    silent = tmp_path / "silent"
-    silent.write_text("#!/bin/sh\nexit 2\n")
-    silent.chmod(0o755)
+    silent = write_program(tmp_path / "silent", "exit 2")
     its = Program(name="silent", install=Install(path=str(silent)))
     with pytest.raises(SystemMissing, match=r"does not tell its version: .*`is:` says it"):
         find(its, tmp_path)
@@ -430,6 +420,6 @@ def test_a_go_command_that_go_install_refuses_is_built_with_its_replacements(
     recipe = recipe_of(pinned, "tool")
     assert recipe is not None
     (made,) = install([recipe], cache, plain_reporter())
-    said = subprocess.run([made.path], capture_output=True, text=True, check=True)
+    said = ran(made.path, check=True)
     assert said.stderr == "the replacement\n"
     assert "go install` refuses it" in cache.log("tool", "v1.0.0").read_text()

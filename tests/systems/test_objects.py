@@ -13,11 +13,9 @@ from wanlat.experiments.config.endpoints import asked_of, endpoints_of, name_of,
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.prepare import Misfit, assign, load
 from wanlat.experiments.prepare import RequestPlan, plan_requests
-from wanlat.experiments.requests import is_not_found
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import Request
 from wanlat.probes.prefilled import key_of
-from wanlat.probes.records import Sample
 from wanlat.systems import registry
 from wanlat.systems.base import System
 from wanlat.systems.engine.definition import DefinitionError, read
@@ -149,31 +147,9 @@ def test_what_cannot_do_that_to_objects_is_reported_with_its_line(tmp_path: Path
         "`endpoints` has no `Drp` (did you mean `Drop`?)",
     ):
         assert part in str(caught.value)
-
-
-def sample(**changes: Any) -> Sample:
-    nothing: dict[str, Any] = dict.fromkeys(Sample.__annotations__)
-    return Sample(**{**nothing, "outcome": "fail", **changes})
-
-
-@pytest.mark.parametrize(
-    ("of", "is_absent"),
-    [
-        ({"status": 404}, True),
-        ({"status": 403}, False),
-        ({"grpc_status": 5, "error": "grpc NOT_FOUND"}, True),
-        # etcd's Range: it went well, and there is nothing in it.
-        ({"grpc_status": 0, "error": "not found: the answer has no `kvs.value`"}, True),
-        ({"grpc_status": 0, "error": "checksum mismatch"}, False),
-        ({"grpc_status": 0, "error": "wrong answer: [false], not [true]"}, True),
-        ({"grpc_status": 14, "error": "grpc UNAVAILABLE: not found"}, False),
-        ({"error": "not found: no such key"}, True),  # a program's
-        ({"error": "not found: no such key", "outcome": "unknown"}, False),
-        ({}, False),
-    ],
-)
-def test_an_object_that_is_not_there_is_recognised(of: dict[str, Any], is_absent: bool) -> None:
-    assert is_not_found(sample(**of)) is is_absent
+    (tmp_path / "system.yaml").write_text(DEFINITION.replace("delete: Drop", "delete: Fetch"))
+    with pytest.raises(DefinitionError, match="BobApi/Get` has a `response_object`: a write whose"):
+        read(tmp_path)
 
 
 def test_the_leader_is_whoever_leads_and_nobody_where_there_is_none() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.commands import samples_of
 from tests.needs import needs
-from wanlat.bundle.read import read_table
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run
@@ -83,9 +83,8 @@ def test_a_study_of_stores_asks_for_its_own_endpoints_and_they_take_what_is_prom
     )
     outcome = run(prepare(study, directory=tmp_path / "bundle"), silent)
     assert outcome.status == "complete", outcome.reason
-    read = read_table(outcome.directory, "samples")
-    assert read is not None
-    rows = read[0][read[0]["phase"] == "measure"]
+    samples = samples_of(outcome.directory)
+    rows = samples[samples["phase"] == "measure"]
     assert set(rows["outcome"]) == {"ok"}
     for endpoint, round_trips in promised.items():
         if round_trips is None:

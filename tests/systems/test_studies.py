@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import yaml
 from systems_doubles import send
 
 from tests import late_network
+from tests.command_line import ran
 from tests.needs import lab_of, needs
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import Lab
@@ -56,13 +56,8 @@ def study(directory: Path, **given: object) -> dict[str, Any]:
     known = {"name": "short", "topology": "near.yaml", "samples": 10, **given}
     (directory / "study.yaml").write_text(json.dumps(known))
     bundle = directory / "bundle"
-    done = subprocess.run(
-        late_network.command("run", str(directory / "study.yaml"), "--json", "--out", str(bundle)),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    file = directory / "study.yaml"
+    done = ran(*late_network.command("run", str(file), "--json", "--out", str(bundle)))
     assert done.returncode == 0, done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     summary["manifest"] = json.loads((bundle / "manifest.json").read_text())

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 import yaml
 
+from tests.command_line import write_program
 from tests.wanlat.action_runner import ACTION, CHECKOUT, Job
 from wanlat.emulator.binaries import binary
 
@@ -32,12 +33,8 @@ exec {program} "${{@/leaderless/rounds:2}}"
 def job_in(directory: Path) -> Job:
     """A job on a machine that has wanlat, whose store is the reference store."""
     (directory / "study.yaml").write_text(STUDY)
-    (directory / "slower").write_text(SLOWER.format(program=binary("quorum")))
-    shim = directory / "bin" / "wanlat"
-    shim.parent.mkdir()
-    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m wanlat "$@"\n')
-    for program in (shim, directory / "slower"):
-        program.chmod(0o755)
+    write_program(directory / "slower", SLOWER.format(program=binary("quorum")))
+    shim = write_program(directory / "bin" / "wanlat", f'exec {sys.executable} -m wanlat "$@"')
     path = f"{shim.parent}:{os.environ['PATH']}"
     return Job(directory, {**os.environ, "PATH": path})
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.command_line import here
+from tests.command_line import here, ran
 
 # Nobody listens: each is a packet there and a packet back.
 THREE_CONNECTIONS = """
@@ -27,9 +26,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--rtt", "10ms", "--jitter", "0ms", "--capture", str(directory)]
     command = [sys.executable, "-m", "wanlat", "lab", "exec", *options, "three-datacenters", "n1"]
     connect = ["--", sys.executable, "-c", THREE_CONNECTIONS]
-    done = subprocess.run(
-        [*command, *connect], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = ran(*command, *connect)
     assert done.returncode == 0, done.stderr
     assert "6 packets" in done.stderr
     return directory

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import here, ran, write_program
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "no-more-round-trips.sh"
@@ -93,21 +93,12 @@ def test_the_script_measures_compares_and_ends_as_the_comparison(
     runs: Any, tmp_path: Path, code: int, new: str
 ) -> None:
     # A `wanlat` that notes its arguments and ends as a comparison may.
-    stub = tmp_path / "wanlat"
     note = 'printf "%s\\n" "$* ${WANLAT_QUORUM_BINARY##*/}" >>log'
-    stub.write_text(f"#!/bin/sh\n{note}\n[ $1 = run ] || exit {code}\n")
-    for each in (stub, tmp_path / "old-program", tmp_path / "new-program"):
-        each.touch()
-        each.chmod(0o755)
-    done = subprocess.run(
-        [str(SCRIPT), "quorum", "./old-program", "./new-program"],
-        cwd=tmp_path,
-        env={**os.environ, "WANLAT": str(stub), "OUT": "out"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    stub = write_program(tmp_path / "wanlat", f"{note}\n[ $1 = run ] || exit {code}")
+    for each in ("old-program", "new-program"):
+        write_program(tmp_path / each, "")
+    named = os.environ | {"WANLAT": str(stub), "OUT": "out"}
+    done = ran(SCRIPT, "quorum", "./old-program", "./new-program", cwd=tmp_path, env=named)
     assert done.returncode == code, done.stderr
     *measured, compares = (tmp_path / "log").read_text().splitlines()
     for line, which in zip(measured, ("old", "new"), strict=True):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import CHECKOUT, here, ran, write_program
 from tests.needs import needs
 from wanlat.experiments.config.files import shipped as studies
 from wanlat.experiments.drill.files import shipped as drills
 from wanlat.topologies.load import shipped as topologies
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 ASK = {
     "bash": """
         source "$SCRIPT"
@@ -50,25 +48,19 @@ def test_a_real_shell_completes_commands_and_names(shell: str, tmp_path: Path) -
     if shell != "bash":
         needs(shell)
     (tmp_path / "script").write_text(script)
-    program = tmp_path / "wanlat"
-    program.write_text(
+    write_program(
+        tmp_path / "wanlat",
         f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(CHECKOUT)!r})\n"
-        "from wanlat.start import main\nmain()\n"
+        "from wanlat.start import main\nmain()\n",
     )
-    program.chmod(0o755)
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SCRIPT": str(tmp_path / "script")}
     for words, offered in (
         (["wanlat", "stu"], ["study"]),
         (["wanlat", "run", "--systems", "quorum,gar"], ["quorum,garage"]),
     ):
-        done = subprocess.run(
-            [shell, *PLAIN[shell], "-c", ASK[shell], *(["x"] if shell != "fish" else []), *words],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-            env={**os.environ, **path, "TMPDIR": str(tmp_path)},
-        )
+        first = ["x"] if shell != "fish" else []
+        asks = [shell, *PLAIN[shell], "-c", ASK[shell], *first, *words]
+        done = ran(*asks, check=True, env={**os.environ, **path, "TMPDIR": str(tmp_path)})
         assert [line.split("\t")[0] for line in done.stdout.splitlines()] == offered
 
 

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.command_line import CHECKOUT, tracked
+
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-
-
-def pages() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [CHECKOUT / name for name in listed.stdout.split("\0") if name]
 
 
 def anchors(page: Path) -> set[str]:
@@ -44,6 +33,6 @@ def broken(page: Path) -> list[str]:
 
 
 def test_every_link_leads_somewhere() -> None:
-    all_of_them = pages()
+    all_of_them = tracked("*.md")
     assert len(all_of_them) > 40
     assert [link for page in all_of_them for link in broken(page)] == []

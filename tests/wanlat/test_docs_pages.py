@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from tests.command_line import here
+from tests.command_line import CHECKOUT, here, tracked
 from tools import reference
 from wanlat import cli, fix_it
 from wanlat.bundle import documents
@@ -32,7 +31,6 @@ from wanlat.topologies.resolve import resolve
 from wanlat.topologies.units import Fraction
 from wanlat.topologies.yaml_lines import load_yaml_model
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 MOST_WORDS = 30_000
 _ROW = re.compile(r"^\| `([\w-]+)` \|[^|]*\| ([^|]*) \|", re.MULTILINE)
@@ -104,14 +102,8 @@ def test_every_generated_part_has_its_place() -> None:
 
 
 def test_every_error_to_be_fixed_is_one_that_the_code_raises() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "*.py", "systems/*/system.yaml", ":!tests"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    code = "".join((CHECKOUT / name).read_text("utf-8") for name in listed.stdout.split())
+    files = tracked("*.py", "systems/*/system.yaml", ":!tests")
+    code = "".join(file.read_text("utf-8") for file in files)
     joined = re.sub(r'"\s*\n\s*f?"', "", code)
     page = (DOCS / "how-to" / "fix-it.md").read_text("utf-8")
     quoted = re.findall(r"^> (.*)$", page, re.MULTILINE)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import here, ran
 from tests.experiments.commands import command
 from tests.experiments.drill.drills import SHORTEST, drill
 from wanlat.experiments import session
@@ -62,7 +61,7 @@ def test_several_run_side_by_side_and_are_resumed_by_dask(tmp_path: Path) -> Non
     file = drill(tmp_path, "systems: [quorum]\nfaults: [{stop: victim}]\n", SHORTEST)
     out = tmp_path / "out"
     started_ = command("drill", "run", file, "--replicates", "2", "--jobs", "2", "--out", str(out))
-    done = subprocess.run(started_, capture_output=True, text=True, check=False)
+    done = ran(*started_)
     points = json.loads((out / "points.json").read_text())["points"]
     assert [each["status"] for each in points] == ["complete"] * 2, done.stderr
     manifests = [
@@ -82,3 +81,16 @@ def test_several_run_side_by_side_and_are_resumed_by_dask(tmp_path: Path) -> Non
     assert [each["attempts"] for each in kept] == [2, 1]
     assert json.loads((out / "manifest.json").read_text())["jobs"][-1]["jobs"] == 1
     assert "drill run --resume" in here("run", "--resume", str(out)).stderr
+
+
+def test_all_are_those_that_every_system_can_run(capsys: pytest.CaptureFixture[str]) -> None:
+    from wanlat.commands.drill import _drills
+
+    of = {
+        given: {each.name for each in _drills("all", given, None, {}, None)[0]}
+        for given in ("etcd", "garage", "etcd,garage", "quorum")
+    }
+    assert of["etcd"] == of["quorum"] == {*of["garage"], "leader-killed"}
+    assert of["garage"] == of["etcd,garage"] and len(of["garage"]) > 20
+    said = capsys.readouterr().err
+    assert said.count("left out: leader-killed, as there is no leader in garage\n") == 2

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tests.command_line import ran
+from tests.processes import alive
 from wanlat import output, results, running
 from wanlat.systems import registry
 
@@ -30,13 +32,8 @@ def test_what_a_build_prints_goes_to_its_log_and_why_it_failed_is_shown(tmp_path
     log = tmp_path / "made" / "build.log"
     bar = r"printf '\033[K    Building [==>  ] 12/236: a, b\r\033[K   Compiling a v1\n'"
     for end, code in (("true", 0), ("echo 'error: no such crate'; exit 101", 101)):
-        done = subprocess.run(
-            [str(CALMLY), str(log), "Building", "crates", "sh", "-c", f"{bar}; seq 400; {end}"],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        building = (CALMLY, log, "Building", "crates", "sh", "-c")
+        done = ran(*building, f"{bar}; seq 400; {end}")
         assert done.returncode == code
         assert done.stdout.splitlines()[0] == f"Building (log: {log}) ..."
         # The states of a progress bar are not left in it.
@@ -65,16 +62,9 @@ def test_a_build_ends_with_the_one_who_waits_for_it(tmp_path: Path, how: str) ->
     else:
         waiting.kill()
     assert waiting.wait(HANG_S) == {"interrupted": 130, "killed": -9}[how]
-    while is_running(build):
+    while alive([build]):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 # -- progress without a terminal ------------------------------------------------------------

@@ -12,7 +12,6 @@ import re
 import shlex
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,12 +19,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import CHECKOUT, here, ran
 from tests.wanlat.running import TOPOLOGY, Up, lab_up
 from wanlat.emulator.control import address, client
 from wanlat.topologies.errors import MachineError, UserError
 
-CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "docs" / "how-to" / "live-changes.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 EXEC = [sys.executable, "-m", "wanlat", "lab", "exec"]
@@ -93,14 +91,7 @@ def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
 def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running: bool) -> None:
     where = ["--lab", str(up.process.pid), "n1"] if is_running else ["one-site", "n1"]
     command = ["--", "sh", "-c", "cat; pwd; ls -d .; exit 7"]
-    done = subprocess.run(
-        [*EXEC, *where, *command],
-        input="hello\n",
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = ran(*EXEC, *where, *command, input="hello\n")
     assert (done.returncode, done.stdout) == (7, f"hello\n{Path.cwd()}\n.\n")
 
 
@@ -157,9 +148,7 @@ def test_another_user_is_not_answered(up: Up) -> None:
         f"s.connect('\\0{address.name_of(up.process.pid)}');"
         's.sendall(b\'{"op": "hello"}\\n\'); print(s.recv(1000))'
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = ran(sys.executable, "-c", code)
     closed = ("ConnectionResetError", "BrokenPipeError")
     assert done.stdout.strip() == "b''" or any(each in done.stderr for each in closed), done
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import here, write_program
 
 FILES = {
     "crowd.yaml": "name: crowd\nsites: [{name: dc1, nodes: 65}]\nlinks: {}\n",
@@ -19,6 +19,14 @@ FILES = {
         "name: mine\ntopology: five-sites\nendpoints: [GetObject, GetObjekt]\nsamples: -1\n"
         "smaples: 3\n"
     ),
+    "names.yaml": (
+        "name: mine\ntopology: five-sites\nendpoints: [GetObject]\nsystems: [quorum, minoi]\n"
+        "client: dc9\ntarget: n9\noptions: {quorum: {protocl: leader}}\n"
+    ),
+    "varied.yaml": (
+        "name: mine\ntopology: five-sites\nendpoints: [GetObject]\n"
+        "matrix: {client: [dc1, dc9], samples: [3, 4]}\n"
+    ),
     "full/precious": "data",
 }
 LATENCY = "run endpoint-latency"
@@ -28,6 +36,9 @@ MISTAKES = [
     ("frobnicate", "frobnicate"),
     ("completion tcsh", "bash"),
     ("system install ceph", "garage"),
+    ("system check mystore", "one of your own is given by its directory, such as ./mystore/"),
+    ("system new 9lives", "`9lives` cannot be the name of a system: that is at most 40 lower-case"),
+    ("system new garage", "There is a system `garage` already"),
     ("system show garag", "did you mean `garage`"),
     ("topology show fife-sites", "five-sites"),
     ("calibrate nowhere", "no topology named"),
@@ -41,6 +52,11 @@ MISTAKES = [
     ("capture table /etc/passwd", "not a whole record"),
     ("study show endpoint-latensy", "did you mean `endpoint-latency`"),
     ("study validate on-mars.yaml", "mars"),
+    *(("study validate names.yaml", f"names.yaml:{n}:") for n in (4, 5, 6, 7)),
+    (
+        "study validate varied.yaml",
+        "varied.yaml:4: matrix: client dc9, samples 3: `dc9` is no node",
+    ),
     *(
         (f"{how} three.yaml", f"three.yaml:{n}:")
         for how in ("run", "study validate")
@@ -64,6 +80,12 @@ MISTAKES = [
     (f"{LATENCY} --option quorum.api=s3 --option quorum.api=bob", "given twice"),
     (f"{LATENCY} --bobd /bin/sh", "bob is not measured"),
     (f"{LATENCY} --systems bob --bobd /etc/passwd", "executable"),
+    (
+        f"{LATENCY} --samples many",
+        "'--samples': a whole number is wanted here, not the text `many`",
+    ),
+    (f"{LATENCY} --samples 0", "'--samples': `0` is too small; at least 1"),
+    (f"{LATENCY} --storage disc", "'--storage': 'disc' is not one of 'memory', 'disk'."),
     (f"{LATENCY} --samples 3 --set samples=4", "do one of them"),
     (f"{LATENCY} --set nodes=2", "fewer than topology"),
     (f"{LATENCY} --set samples", "it is written PARAMETER=VALUE, such as `samples=20`"),
@@ -138,6 +160,11 @@ def test_all_mistakes_of_a_drill_are_reported_with_their_lines(tmp_path: Path) -
             {"WANLAT_CACHE": "empty", "PATH": "/usr/bin:/bin"},
             "wanlat system install garage",
         ),
+        (
+            f"{LATENCY} --systems garage,minio --out b",
+            {"WANLAT_CACHE": "empty", "PATH": "/usr/bin:/bin"},
+            "wanlat system install garage\nminio",
+        ),
         (f"{LATENCY} --systems bob --bobd ./bobd", {}, "bobd"),
         # Of two that cannot both be had, the first is not started either.
         (f"{DRILL},bob --out b", {"WANLAT_BOB_BINARY": "/nowhere/bobd"}, "bob"),
@@ -147,8 +174,7 @@ def test_what_the_machine_lacks_is_code_3_and_how_to_get_it(
     files: Path, command: str, environment: dict[str, str], says: str
 ) -> None:
     for name, prints in (("bobd", "something else"), ("lsof", "")):  # the latter a real one needs
-        (files / name).write_text(f"#!/bin/sh\necho {prints}\n")
-        (files / name).chmod(0o755)
+        write_program(files / name, f"echo {prints}")
     path = {"PATH": f"{files}:{os.environ['PATH']}"}
     done = here(*command.split(), **{**path, **environment})
     assert done.returncode == 3, done.stderr

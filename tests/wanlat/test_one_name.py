@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+from tests.command_line import CHECKOUT, tracked
+
 ROOMS = ("topologies", "bundle", "emulator", "systems", "probes", "experiments", "analysis")
 # `from emulator.lab import Lab`, `import analysis`, `-m topologies.export`: in programs, in strings
 # that are programs, in documents, in scripts.
@@ -24,18 +24,7 @@ OWN, WHEEL = "tests/wanlat/test_one_name.py", "tests/wanlat/test_wheel.py"
 
 
 def test_nothing_imports_a_room_by_a_flat_name() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    pages = [
-        CHECKOUT / name
-        for name in listed.stdout.split()
-        if name.endswith((".py", ".md", ".toml", ".sh")) or name.startswith(SCRIPTS)
-    ]
+    pages = tracked("*.py", "*.md", "*.toml", "*.sh", *SCRIPTS)
     own = (CHECKOUT / OWN, CHECKOUT / WHEEL)
     texts = {page: page.read_text("utf-8") for page in pages if page.is_file() and page not in own}
     assert len(texts) > 60

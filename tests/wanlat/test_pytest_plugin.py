@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.command_line import here
+from tests.command_line import here, ran
 
 SUITE = """
 import pytest
@@ -71,15 +71,9 @@ def run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     empty = str(directory / "cache")
     # No configuration of ours reaches it: its root is the directory.
     command = [sys.executable, "-m", "pytest", "--rootdir", str(directory), "-c", os.devnull]
-    return subprocess.run(
-        [*command, "-p", "no:cacheprovider", "-rs", "-v", *arguments],
-        cwd=directory,
-        env=environment | {"XDG_CACHE_HOME": empty, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    own = environment | {"XDG_CACHE_HOME": empty, "PATH": "/usr/bin:/bin"}
+    plain = ("-p", "no:cacheprovider", "-rs", "-v")
+    return ran(*command, *plain, *arguments, cwd=directory, env=own)
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import CHECKOUT, here, write_program
 from tests.needs import machine_lacks_a_lab
 
-CHECKOUT = Path(__file__).parents[2]
 STUDY = """
 name: test
 topology: one-site
@@ -28,7 +27,7 @@ warmup: 2
 PROGRAM = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from tests.command_line import here
+from tests.command_line import CHECKOUT, here, write_program
 done = [here(*command) for command in json.loads(sys.argv[2])]
 print(json.dumps([[each.returncode, each.stderr] for each in done]))
 """
@@ -93,9 +92,8 @@ def test_a_bundle_to_resume_is_left_as_it_is(
     study = tmp_path / "study.yaml"
     text = "samples: 5\nready_timeout: 1s\nmatrix: {warmup: [1]}"
     study.write_text(STUDY.replace("samples: 5", text))
-    hangs = tmp_path / "quorum"
-    hangs.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'quorum 9' && exit\nexec sleep 600\n")
-    hangs.chmod(0o755)
+    program = "[ $1 = --version ] && echo 'quorum 9' && exit\nexec sleep 600"
+    hangs = write_program(tmp_path / "quorum", program)
     bundle = tmp_path / "bundle"
     monkeypatch.setenv("WANLAT_QUORUM_BINARY", str(hangs))
     begun = here("run", str(study), "--out", str(bundle))

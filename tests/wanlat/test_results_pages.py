@@ -143,6 +143,13 @@ def test_a_picture_that_no_page_shows_is_not_kept() -> None:
     assert {picture.resolve() for picture in RESULTS.rglob("*.png")} <= shown
 
 
+def test_what_is_published_is_small() -> None:
+    for file in RESULTS.rglob("*"):
+        assert file.is_dir() or file.read_bytes() == measure.small(file), (
+            f"{file}: run `python -m tools.results report {file.parent.relative_to(RESULTS)}`"
+        )
+
+
 def test_only_what_can_be_read_again_is_published(tmp_path: Path) -> None:
     bundle, place = tmp_path / "bundle", tmp_path / "place"
     kept = {"manifest.json": '{\n  "a": 1\n}'}

@@ -12,10 +12,9 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.command_line import here
+from tests.command_line import CHECKOUT, here
 from wanlat.schemas import schemas, text_of
 
-CHECKOUT = Path(__file__).parents[2]
 PUBLISHED = CHECKOUT / "docs" / "schemas"
 RESULTS = CHECKOUT / "docs" / "results"
 BUNDLES = CHECKOUT / "tests" / "data" / "bundles"

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import here
+from tests.command_line import CHECKOUT, here, ran
 from wanlat.cli import COMMANDS
 from wanlat.topologies.version import VERSION
-
-CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +44,7 @@ def test_man_shows_it(share: Path) -> None:
         pytest.skip("groff is not installed (Debian, Ubuntu: apt-get install groff-base)")
     page = share / "man" / "man1" / "wanlat.1"
     command = ["groff", "-man", "-Tutf8", "-ww", "-P-cbou", str(page)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ran(*command, check=True)
     assert done.stderr == ""
     assert "wanlat compare [OPTIONS] OLD NEW" in done.stdout
     assert "-h, --help" in done.stdout
@@ -55,7 +53,7 @@ def test_man_shows_it(share: Path) -> None:
 def test_bash_loads_its_completion_from_the_file(share: Path) -> None:
     script = share / "bash-completion" / "completions" / "wanlat"
     check = f"source {script} && complete -p wanlat"
-    done = subprocess.run(["bash", "-c", check], capture_output=True, text=True, check=True)
+    done = ran("bash", "-c", check, check=True)
     assert "_wanlat_completion" in done.stdout
     assert (share / "zsh" / "site-functions" / "_wanlat").read_text().strip().startswith("#compdef")
     assert (share / "fish" / "vendor_completions.d" / "wanlat.fish").stat().st_size > 100
@@ -81,7 +79,7 @@ def test_a_release_stops_where_something_is_not_ready(tmp_path: Path) -> None:
     shutil.copy(CHECKOUT / "tools" / "release", script)
 
     def released() -> str:
-        done = subprocess.run([script], cwd=clone, capture_output=True, text=True, check=False)
+        done = ran(script, cwd=clone)
         assert done.returncode == 1, done.stdout
         return done.stderr
 

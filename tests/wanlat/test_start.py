@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from tests.command_line import ran
 from wanlat import cli, start
 
 HEAVY = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "yaml")
@@ -28,13 +28,7 @@ def imported(code: str, arguments: Sequence[str] = ()) -> tuple[int, set[str], s
         f"try:\n    {code}\n"
         "finally:\n    print(); print(json.dumps(list(sys.modules)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = ran(sys.executable, "-c", program, *arguments)
     return done.returncode, set(json.loads(done.stdout.splitlines()[-1])), done.stderr
 
 

@@ -18,10 +18,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.command_line import CHECKOUT, ran, tracked
 from tests.wanlat.action_runner import Job, environment
 from tests.wanlat.test_one_name import ROOMS
+from tests.wanlat.test_pytest_plugin import NEAR
 
-CHECKOUT = Path(__file__).parents[2]
 pytestmark = pytest.mark.registry
 
 CRATES = ("emulator/wire/", "systems/quorum/", "probes/oneshot/", "proto/")
@@ -35,13 +36,6 @@ topology: near.yaml
 systems: [quorum]
 endpoints: [PutObject, GetObject]
 samples: 10
-"""
-NEAR = """
-name: near
-sites:
-  - {name: dc1, nodes: [n1, n2]}
-  - {name: dc2, nodes: [n3]}
-links: {default: {rtt: 20ms}}
 """
 SUITE = """
 import analysis, emulator, experiments  # the user's own
@@ -66,15 +60,7 @@ def test_the_modules_are_the_users():
 
 def succeed(*command: str | Path, cwd: Path, within_s: float = 300, **changes: str) -> str:
     """Run a command with nothing of this checkout in its environment but `changes`."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=environment(**changes),
-        capture_output=True,
-        text=True,
-        timeout=within_s,
-        check=False,
-    )
+    done = ran(*command, cwd=cwd, env=environment(**changes), timeout=within_s)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -121,19 +107,12 @@ def desk(tmp_path: Path) -> Path:
 
 def test_the_wheel_holds_every_file_that_the_checkout_has_and_no_other(wheel: Path) -> None:
     # What git does not know yet is in as well, unless it is told to ignore it.
-    every = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(
-        [*every, "wanlat", *ROOMS, "proto"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+    listed = [file for file in tracked("wanlat", *ROOMS, "proto") if file.is_file()]
     programs = {f"wanlat/bin/{name}" for name in ("wire", "oneshot", "quorum")}
     files = {
         path if path.startswith("wanlat/") else f"wanlat/{path}"
-        for path in listed
-        if (CHECKOUT / path).is_file() and (path in OF_CRATES or not path.startswith(CRATES))
+        for path in (str(file.relative_to(CHECKOUT)) for file in listed)
+        if path in OF_CRATES or not path.startswith(CRATES)
     }
     wanted = {path for path in files if path.endswith(KINDS)}
     assert len(wanted) > 200

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.command_line import write_program
 from tests.needs import lab_of
 from wanlat.emulator.binaries import binary
 
@@ -100,9 +101,7 @@ def follow(part: str, tmp_path: Path) -> None:
     release.joinpath("quorum").symlink_to(binary("quorum"))
     (tmp_path / "proto").symlink_to(CHECKOUT / "proto")
     programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "wanlat").write_text(f'#!/bin/sh\nexec {sys.executable} -m wanlat "$@"\n')
-    (programs / "wanlat").chmod(0o755)
+    write_program(programs / "wanlat", f'exec {sys.executable} -m wanlat "$@"')
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "110"}
     environment["PYTHONPATH"] = str(CHECKOUT)
     for step in parts()[part]:

@@ -2,6 +2,8 @@
 
     python -m tools.results measure [BUNDLE...]    what docs/results/results.yaml lists and nobody
                                                    has measured yet; what was begun goes on
+    python -m tools.results report [BUNDLE...]     tables and charts of what is published, then what
+                                                   is made of all of it: index and publications
     python -m tools.results pages                  each page of a *.md.j2, from its bundles
 
 A bundle is measured below results/, and put below docs/results when it is complete: without logs,
@@ -15,7 +17,7 @@ from __future__ import annotations
 import sys
 
 from tools.results import CHECKOUT
-from tools.results.measure import measure
+from tools.results.measure import measure, report
 from tools.results.pages import pages
 
 
@@ -24,6 +26,8 @@ def main() -> int:
     match sys.argv[1:]:
         case ["measure", *names]:
             return measure(names)
+        case ["report", *names]:
+            return report(names)
         case ["pages"]:
             for page, text in pages():
                 page.write_text(text, "utf-8")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from tools.results.figures import bundle_at, document
@@ -49,7 +50,8 @@ def requests(
     """Return what a client sent during the fault of a drill, a row a request: a frame of each run.
 
     `endpoint`; `at_s`: when it was due, after the fault began; `took_s`, of the ok ones that the
-    machine did not make late, from when they were sent; `in_time`: ok before the heal.
+    machine did not make late, from when they were sent; `in_time`: ok before the heal; `put_at`:
+    the client that put the object during the fault, if one did.
     """
     found = []
     for point, opened in bundle_at(home / bundle).points.items():
@@ -61,6 +63,8 @@ def requests(
             "phase == 'during' and drill_client == @client and operation == @operation"
         ).dropna(subset="start_ns")
         ok = sent["outcome"] == "ok"
+        puts = opened.samples.query("phase == 'during' and outcome == 'ok'")
+        puts = puts[puts["endpoint"].str.startswith("Put")].drop_duplicates("key").set_index("key")
         found.append(
             pd.DataFrame(
                 {
@@ -68,11 +72,40 @@ def requests(
                     "at_s": (sent["due_ns"] - phases_ns["during"]) / 1e9,
                     "took_s": (sent["elapsed_ns"] / 1e9).where(ok & ~sent["late"].eq(True)),
                     "in_time": ok & (sent["start_ns"] + sent["elapsed_ns"] <= phases_ns["after"]),
+                    "put_at": sent["key"].map(puts["drill_client"]),
                 }
             )
         )
     if not any(map(len, found)):
         raise LookupError(f"{home / bundle}: {client} sent no {operation} in {name} on {system}.")
+    return found
+
+
+def not_there(home: Path, bundle: str, name: str, system: str) -> list[int]:
+    """Return how many reads of a drill were told that an acknowledged object is not there, by run.
+
+    By status 404, of an object whose put was acknowledged before the read was sent, and whose
+    removal nobody had begun when it was answered.
+    """
+    found = []
+    for point, opened in bundle_at(home / bundle).points.items():
+        if point.rpartition("-")[0] != f"{name}-{system}":
+            continue
+        sent = opened.samples.assign(
+            end_ns=opened.samples["start_ns"] + opened.samples["elapsed_ns"]
+        )
+        puts = sent[sent["endpoint"].str.startswith("Put") & (sent["outcome"] == "ok")]
+        removals = sent[sent["endpoint"].str.startswith("Remove")]
+        reads = sent[(sent["operation"] == "read") & (sent["status"] == 404)]
+        known_ns, gone_ns = (
+            reads["key"].map(each).astype("Float64").fillna(np.inf)
+            for each in (
+                puts.groupby("key")["end_ns"].min(),
+                removals.groupby("key")["start_ns"].min(),
+            )
+        )
+        is_there = (known_ns <= reads["start_ns"]) & (gone_ns >= reads["end_ns"])
+        found.append(int(is_there.sum()))
     return found
 
 

@@ -152,6 +152,12 @@ def trips_at_limit(home: Path, bundle: str, endpoint: str) -> Mean:
     return over_clusters(home, found)
 
 
+def is_settled(home: Path, bundle: str) -> bool:
+    """Return whether clusters were at work on each network of an envelope before it counted."""
+    point = next(iter(bundle_at(home / bundle).points.values()))
+    return bool((point.samples["phase"] == "settle").any())
+
+
 def _rtt_without_loss(of: dict[str, Any]) -> float:
     limits = (each for each in of["limits"] if each["axis"] == "rtt" and not each["at"]["loss"])
     return float(next(limits)["inside"])

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from fnmatch import fnmatchcase
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ _PUBLISHED = ("*.json", "*.parquet", "*.md", "*.png")
 _LEFT_OUT = ("packets.parquet", "resources.parquet", "lateness.parquet")
 _LEFT_OUT_OF_RESOURCES = ("packets.parquet", "lateness.parquet")  # of studies of what nodes use
 _LEFT_OUT_OF_DRILLS = ("calibration.json",)
-_COLORS, _LARGE = 64, 150_000
+_COLORS, _LARGE = 256, 60_000
 """A picture of so many bytes gets so many colors."""
 _PICTURE = re.compile(r"\]\(([^)\s#]+\.png)\)")
 _HOLE = re.compile(r"\{\{.*?\}\}")
@@ -87,12 +88,7 @@ def _wanlat(*words: str) -> int:
 
 
 def publish(bundle: Path, place: Path) -> None:
-    """Put a bundle in the place of the one before; of its charts, those that a page shows."""
-    shown = [
-        str((page.parent / link).resolve())
-        for page in (CHECKOUT / "docs").rglob("*.md*")
-        for link in _PICTURE.findall(_HOLE.sub("*", page.read_text("utf-8")))
-    ]
+    """Put a bundle in the place of the one before."""
     manifest = json.loads((bundle / "manifest.json").read_text("utf-8"))
     study = manifest.get("study") or {}
     are_drills = manifest.get("kind") == "drills"
@@ -112,23 +108,69 @@ def publish(bundle: Path, place: Path) -> None:
                 or any(ASIDE in each.name for each in parts)
             ):
                 continue
-            where = str((place / inside).resolve())
-            if file.suffix == ".png" and not any(fnmatchcase(where, each) for each in shown):
-                continue
             (place / inside).parent.mkdir(parents=True, exist_ok=True)
-            if file.suffix == ".json":
-                whole = json.loads(file.read_text("utf-8"))
-                text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
-                # Where it was measured is nobody's matter.
-                text = text.replace(f"{CHECKOUT}/", "").replace('"__main__.py"', '"wanlat"')
-                (place / inside).write_text(f"{text}\n", "utf-8")
-            elif file.suffix == ".png" and file.stat().st_size > _LARGE:
-                Image.open(file).convert("RGB").quantize(_COLORS).save(
-                    place / inside, optimize=True
-                )
-            else:
-                shutil.copyfile(file, place / inside)
+            shutil.copyfile(file, place / inside)
+    tidy(place)
     for file in place.rglob("load.parquet"):
         shrink_load(file)
     if (place / "points").is_dir():
         pack(place)
+
+
+def report(names: list[str]) -> int:
+    """Report again of published bundles, and of all of them together. Return an exit code."""
+    of_all = {
+        "index": ("--index", str(RESULTS), "-o", str(RESULTS / "index")),
+        "publications": ("--claims", str(RESULTS), "-o", str(RESULTS / "publications")),
+    }
+    for name, words in {**{name: (str(RESULTS / name),) for name in names}, **of_all}.items():
+        code = _wanlat("report", *words)
+        if code:
+            return code
+        tidy(RESULTS / name, "*.md")
+    return 0
+
+
+def tidy(place: Path, pages: str = "*.md*") -> None:
+    """Leave of a bundle what is published of it, and that small.
+
+    Charts that `pages` show: of templates too, where the page is yet to be made.
+    """
+    shown = _shown(pages)
+    for file in [each for each in place.rglob("*") if each.is_file()]:
+        is_picture = file.suffix == ".png"
+        is_shown = any(fnmatchcase(str(file.resolve()), each) for each in shown)
+        if file.name == "report.html" or (is_picture and not is_shown):
+            file.unlink()
+        else:
+            file.write_bytes(small(file))
+    for directory in sorted(place.rglob("*"), reverse=True):
+        if directory.is_dir() and not any(directory.iterdir()):
+            directory.rmdir()
+
+
+def small(file: Path) -> bytes:
+    """Return what a published file is to hold: JSON without spaces, a picture of few colors."""
+    content = file.read_bytes()
+    if file.suffix == ".json":
+        whole = json.loads(content)
+        text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+        # Where it was measured is nobody's matter.
+        text = text.replace(f"{CHECKOUT}/", "").replace('"__main__.py"', '"wanlat"')
+        return f"{text}\n".encode()
+    if file.suffix == ".png" and len(content) > _LARGE:
+        image = Image.open(BytesIO(content))
+        if image.mode != "P":
+            few = BytesIO()
+            image.convert("RGB").quantize(_COLORS).save(few, "PNG", optimize=True)
+            return few.getvalue()
+    return content
+
+
+def _shown(pages: str) -> list[str]:
+    """Patterns of the pictures that a page shows."""
+    return [
+        str((page.parent / link).resolve())
+        for page in (CHECKOUT / "docs").rglob(pages)
+        for link in _PICTURE.findall(_HOLE.sub("*", page.read_text("utf-8")))
+    ]

@@ -35,8 +35,9 @@ def rendered(template: Path) -> str:
     functions += (figures.added, figures.ratio, figures.clusters, figures.times, figures.takes)
     functions += (figures.document, figures.published, figures.calibrations)
     functions += (figures.expected, figures.foretold, figures.trips_at_limit)
+    functions += (figures.is_settled,)
     functions += (drills.drills, drills.drill_claims, drills.counted)
-    functions += (drills.fared, drills.requests)
+    functions += (drills.fared, drills.not_there, drills.requests)
     made.globals |= {each.__name__: partial(each, template.parent) for each in functions}
     return made.from_string(template.read_text("utf-8")).render()
 

@@ -73,7 +73,8 @@ def calibrate(
 ) -> None:
     """Compare an emulated network with its topology.
 
-    Every pair of nodes is measured. Exit code 1: a pair is not what the topology says.
+    Every pair of up to 12 nodes is measured, of more one for every two sites. Exit code 1: a pair
+    is not what the topology says.
     """
     from wanlat.topologies.resolve import resolve
 

@@ -25,6 +25,7 @@ from wanlat.running import (
     heed_interruptions,
     incomplete,
     measure_points,
+    reporting,
 )
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -211,7 +212,7 @@ def _drills(
     Raises UserError.
     """
     from wanlat.experiments.drill.files import shipped
-    from wanlat.experiments.drill.prepare import changed, load
+    from wanlat.experiments.drill.prepare import changed, load, needs_a_leader
 
     if given is None:
         raise UserError(
@@ -233,6 +234,11 @@ def _drills(
         of_each = [with_options(each.options, option, names) for each in drills]
         pairs = zip(drills, of_each, strict=True)
         drills = [each.model_copy(update={"options": options}) for each, options in pairs]
+    if given == "all":
+        without = {each.name: [n for n in names if needs_a_leader(each, n)] for each in drills}
+        for name in filter(without.get, without):
+            remark(f"left out: {name}, as there is no leader in {listing(without[name])}")
+        drills = [each for each in drills if not without[each.name]]
     return drills, names
 
 
@@ -283,7 +289,8 @@ def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
     if outcome.status != "complete":
         progress = f"It got as far as `{outcome.reached or 'nothing'}`. "
         return incomplete(outcome, progress, {"reached": outcome.reached}), False
-    made = show_report(outcome.directory, as_json=False, verbose=is_verbose())
+    with reporting(outcome.directory):
+        made = show_report(outcome.directory, as_json=False, verbose=is_verbose())
     document = json.loads(made.summary_path.read_text(encoding="utf-8"))
     say(f"bundle: {outcome.directory}")
     for failure in document["drill"]["failures"]:

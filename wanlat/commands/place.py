@@ -10,7 +10,7 @@ from wanlat.commands import completion
 from wanlat.commands.settings import adopted, use_bobd, with_options
 from wanlat.output import counted, emit, print_table, remark, say
 from wanlat.results import show_report, summaries
-from wanlat.running import demand_complete, leave, measure_points
+from wanlat.running import demand_complete, leave, measure_points, reporting
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 
@@ -202,10 +202,11 @@ def _confirm(
     from wanlat.experiments.placement.confirm import prepare_confirmation
 
     prepared = prepare_confirmation(ranking, topology, best, how)
-    remark(f"{len(prepared.points)} points; bundle: {prepared.directory}")
+    remark(f"{counted(len(prepared.points), 'point')}; bundle: {prepared.directory}")
     ended = measure_points(prepared, None, jobs, None)
     document = demand_complete(ended, "run")
     if document is not None:
         leave(ended, document, as_json)
-    show_report(ended.directory, as_json=as_json, verbose=verbose)
+    with reporting(ended.directory):
+        show_report(ended.directory, as_json=as_json, verbose=verbose)
     say(f"bundle: {ended.directory}")

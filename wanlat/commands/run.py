@@ -11,7 +11,7 @@ from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
-from wanlat.output import remark, say
+from wanlat.output import counted, remark, say
 from wanlat.results import next_step, show_report
 from wanlat.running import (
     carry_out,
@@ -21,6 +21,7 @@ from wanlat.running import (
     incomplete,
     leave,
     measure_points,
+    reporting,
 )
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
@@ -147,7 +148,8 @@ def run(
         raise UserError("--engine: this study has one point. Give it a --matrix or --replicates.")
     else:
         bundle = _measure(wanted, how, as_json)
-    made = show_report(bundle, as_json=as_json, verbose=verbose)
+    with reporting(bundle):
+        made = show_report(bundle, as_json=as_json, verbose=verbose)
     say(f"bundle: {bundle}")
     if study is not None and not wanted.has_points:
         step = next_step(made, study, wanted.topology, is_chosen=topology is not None)
@@ -183,7 +185,7 @@ def _measure_matrix(
     from wanlat.experiments.matrix_points import prepare_matrix
 
     prepared = prepare_matrix(study, **how)
-    remark(f"{len(prepared.points)} points; bundle: {prepared.directory}")
+    remark(f"{counted(len(prepared.points), 'point')}; bundle: {prepared.directory}")
     ended = measure_points(prepared, unfinished, jobs, workers)
     document = demand_complete(ended, "run")
     if document is not None:

@@ -11,6 +11,7 @@ import typer
 from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.output import emit, remark, say, show_list
+from wanlat.topologies.findings import Finding
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,20 @@ class Kind:
     facts: Callable[[Any], Iterable[str]]
     """The lines that follow the YAML of one: what follows from it."""
     extent: Callable[[Any], str]
-    """What makes up a valid one. Raises UserError for what reading it does not find."""
+    """What makes up a valid one."""
     complete: completion.Complete
+    misfits: Callable[[Any], Iterable[Finding]] | None = None
+    """Finds, where `validate` asks, what reading one does not."""
 
     @property
     def plural(self) -> str:
         """Several of them."""
         return f"{self.noun}s".replace("ys", "ies")
 
-    def load(self, name: str) -> Any:
+    def load(self, name: str, **more: Any) -> Any:
         """Return one, by name or path, looked up before its model is imported."""
         import_module(self.files).find(name)
-        return import_module(self.loader).load(name)
+        return import_module(self.loader).load(name, **more)
 
     def show_list(self, *, as_json: bool) -> None:
         """Print a row for each shipped one."""
@@ -74,7 +77,7 @@ class Kind:
                 remark(line)
 
         def validate(file: o.File) -> None:
-            read = self.load(file)
+            read = self.load(file, **({"also": self.misfits} if self.misfits else {}))
             say(f"{file}: {read.name} is valid: {self.extent(read)}")
 
         article = f"a {self.noun}"

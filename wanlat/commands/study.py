@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.commands.shipped import Kind
 from wanlat.output import counted
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding
 from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
+    from wanlat.experiments.matrix_points import Point
+    from wanlat.topologies.resolve import Plan
 
 app = App("List, show and validate studies.")
 
@@ -35,26 +40,57 @@ def _facts(study: Study) -> Iterator[str]:
 
 
 def _extent(study: Study) -> str:
-    """Check the topologies and the options of all points; return how many these are.
+    from wanlat.experiments.matrix_points import points_of
+
+    return counted(len(points_of(study)), "point")
+
+
+def _misfits(study: Study) -> Iterator[Finding]:
+    """Find what topologies and systems say against a study's points.
 
     Raises UserError. Whether the systems are installed is not looked at.
     """
     from wanlat.experiments.matrix_points import points_of
-    from wanlat.systems import registry
     from wanlat.topologies.load import load
     from wanlat.topologies.resolve import resolve
     from wanlat.topologies.variants import with_nodes
 
-    points = points_of(study)
-    plans = {}
-    for point in points:
+    plans: dict[Any, Plan] = {}
+    for point in points_of(study):
         name, nodes = key = point.study.topology, point.study.nodes
         if key not in plans:
             plans[key] = resolve(with_nodes(load(name), nodes) if nodes else load(name))
+        yield from _of_point(point, plans[key], study.systems.index(point.system))
+
+
+def _of_point(point: Point, plan: Plan, index: int) -> list[Finding]:
+    """Return what is wrong with a point on its topology; ``index``: of its system."""
+    from wanlat.experiments.config.study import node_of
+    from wanlat.systems import registry
+
+    found: list[Finding] = []
+
+    @contextmanager
+    def at(*path: str | int) -> Iterator[None]:
+        try:
+            yield
+        except UserError as error:
+            text = str(error).rstrip(".")
+            is_varied = path[0] in point.values
+            found.append(
+                Finding(("matrix",), f"{point.said}: {text}") if is_varied else Finding(path, text)
+            )
+
+    study = point.study
+    for key, node in (("client", study.client), ("target", study.target)):
+        if node is not None:
+            with at(key):
+                node_of(node, plan)
+    with at("systems", index):
         system = registry.get(point.system)
-        options = system.parse_options(point.study.options.get(point.system))
-        system.check_topology(plans[key], options)
-    return counted(len(points), "point")
+        with at("options", point.system):
+            system.check_topology(plan, system.parse_options(study.options.get(point.system)))
+    return found
 
 
 STUDIES = Kind(
@@ -64,6 +100,7 @@ STUDIES = Kind(
     row=_row,
     facts=_facts,
     extent=_extent,
+    misfits=_misfits,
     complete=completion.studies,
 )
 STUDIES.add_to(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,6 +14,7 @@ from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.output import emit, say, show_document, show_list
 from wanlat.topologies.errors import RunFailed, UserError
+from wanlat.topologies.wording import show as show_text
 
 if TYPE_CHECKING:
     from wanlat.systems.base import System
@@ -111,9 +113,18 @@ def new(
     ] = "s3",
 ) -> None:
     """Write a definition to begin with, in a new directory of that name."""
-    from wanlat.systems.engine.definition import FILE, SHIPPED
+    from wanlat.systems import registry
+    from wanlat.systems.engine.definition import FILE, NAME, SHIPPED
 
     directory = Path(name)
+    shown = show_text(directory.name)
+    if not re.match(NAME, directory.name):
+        raise UserError(
+            f"{shown} cannot be the name of a system: that is at most 40 lower-case letters, "
+            "digits and hyphens, a letter first."
+        )
+    if directory.name in registry.names():
+        raise UserError(f"There is a system {shown} already; choose another name.")
     if directory.exists():
         raise UserError(f"{directory} is there already; choose another name.")
     text = (SHIPPED / "engine" / f"new-{protocol}.yaml").read_text(encoding="utf-8")
@@ -169,6 +180,7 @@ def check(
     found = [
         {key: {**row, "ms": its}[key] for key in keys} for row, its in zip(rows, ms, strict=True)
     ]
-    show_list(found, as_json=as_json)
+    written = [each | {"ms": each["ms"] and f"{each['ms']:.2f}"} for each in found]
+    show_list(found if as_json else written, as_json=as_json)
     if ended.status != "complete" or any(each["outcome"] != "ok" for each in found):
         raise RunFailed(f"{system.name} did not answer every request as it should.")

@@ -165,14 +165,14 @@ class Probe:
         self._oneshots: dict[tuple[str, str, float], Oneshot] = {}
         self._stack = ExitStack()
 
-    def at(self, node: str, *, ask: str | None = None, deadline_s: float | None = None) -> Probe:
-        """Return a probe that stands on a node and asks the store there, or on ``ask``.
+    def at(self, node: str, *, target: str | None = None, deadline_s: float | None = None) -> Probe:
+        """Return a probe that stands on a node and asks the store there, or on ``target``.
 
         ``deadline_s``: how long a request may take before it is `unknown`.
         """
         other = copy.copy(self)
         other.node = self._lab.node(node).name
-        other.asks = self._lab.node(ask or node).name
+        other.asks = self._lab.node(target or node).name
         other._deadline_s = deadline_s or self._deadline_s
         return other
 

@@ -17,7 +17,7 @@ from wanlat.analysis.claims import LEAST_SENT, SIGNIFICANCE, Bound, Verdict
 from wanlat.analysis.figures.drill.requests import quantity
 from wanlat.analysis.names import count
 from wanlat.analysis.stats.intervals import holm, wilson
-from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.documents import MISSED, OUTCOMES
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_records
 
@@ -52,6 +52,8 @@ class Key:
     client: str
     put: list[str] = field(default_factory=list)
     remove: list[str] = field(default_factory=list)
+    was_missed: bool = False
+    """A removal did not find what had been acknowledged."""
 
     @property
     def expected(self) -> str:
@@ -70,8 +72,8 @@ class Key:
 class Round:
     """One round: the nodes that were to be asked, and of each key what each of them answered.
 
-    An answer is "yes", "no", "wrong" or "unread". `late` are keys that some node did not find at
-    first and did when it was asked again.
+    An answer is "yes", "no", "wrong" or "unread". `late` are keys of which some node said otherwise
+    at first than when it was asked again.
     """
 
     nodes: tuple[str, ...] = ()
@@ -143,7 +145,10 @@ def durability_of(
     if any(counts[name] for name in WRONG):
         wrong = ", ".join(f"{counts[name]} {name}" for name in WRONG if counts[name])
         verdict, why = "fail", f"{wrong} of {written}"
-    elif doubts := [*_doubts(of_rounds, counts["unread"], unledgered, acknowledged)]:
+    missed = sum(key.was_missed for key in keys.values())
+    if verdict == "pass" and (
+        doubts := [*_doubts(of_rounds, counts["unread"], unledgered, acknowledged, missed)]
+    ):
         verdict, why = "unknown", "; ".join(doubts)
     return {
         "acknowledged": acknowledged,
@@ -152,6 +157,7 @@ def durability_of(
         "why": why,
         "invoked": sum(len(key.put) + len(key.remove) for key in keys.values()),
         "removed": sum("ok" in key.remove for key in keys.values()),
+        **({"missed_by_removals": missed} if missed else {}),
         "late": len({key for each in rounds.values() for key in each.late}),
         "unledgered": unledgered,
         "rounds": of_rounds,
@@ -191,11 +197,14 @@ def _parsed(directory: Path, name: str, parse: Callable[[Sequence[Row]], T]) -> 
 def _keys(lines: Iterable[Row]) -> dict[str, Key]:
     invoked: dict[int, Row] = {}
     outcomes: dict[int, str] = {}
+    missed: set[int] = set()
     for line in lines:
         if line["state"] == "invoked":
             invoked[line["id"]] = line
         elif line["id"] in invoked:  # whose first line is on disk before it is sent
             outcomes[line["id"]] = _one_of(OUTCOMES, line["state"])
+            if str(line.get("error") or "").startswith(MISSED):
+                missed.add(line["id"])
         else:
             raise ValueError(f"write {line['id']} has an outcome and was never begun")
     keys: dict[str, Key] = {}
@@ -203,6 +212,7 @@ def _keys(lines: Iterable[Row]) -> dict[str, Key]:
         key = keys.setdefault(str(line["key"]), Key(str(line.get("client") or "")))
         of = {"put": key.put, "remove": key.remove}
         of[line["op"]].append(outcomes.get(number, "unknown"))
+        key.was_missed |= number in missed
     return keys
 
 
@@ -237,7 +247,7 @@ def _counted(verdicts: Iterable[str]) -> dict[str, int]:
 
 
 def _doubts(
-    rounds: Sequence[Row], unread: int, unledgered: int, acknowledged: int
+    rounds: Sequence[Row], unread: int, unledgered: int, acknowledged: int, missed: int
 ) -> Iterator[str]:
     """What stands against saying that nothing was lost."""
     for each in rounds:
@@ -249,6 +259,8 @@ def _doubts(
         yield f"{count(unread, 'key')} could not be read at every node"
     if unledgered:
         yield f"{count(unledgered, 'write')} that the ledger does not have"
+    if missed:
+        yield f"{count(missed, 'removal')} did not find what had been acknowledged"
     if not acknowledged:
         yield "no write was acknowledged, so nothing could be lost"
 

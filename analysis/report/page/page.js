@@ -269,7 +269,7 @@
     /** Lays the lanes out: where each sample is, and what the axes say. */
     lay(width) {
       const narrow = width < 620, byTime = this.view === "time";
-      const left = narrow ? 12 : 190, right = 26, head = narrow ? 18 : 0;
+      const left = narrow ? 12 : 190, right = byTime ? 68 : 26, head = narrow ? 18 : 0;
       const height = byTime ? 84 : Math.max(22, Math.min(40, 420 / this.visible.length));
       const values = this.visible.map((lane) => lane.latency.filter((each) => each !== null).sort((a, b) => a - b));
       const greatest = Math.max(1, ...values.map((each) => each.at(-1) ?? 0));
@@ -316,7 +316,11 @@
       pen.textBaseline = "middle";
       const text = (words, x, y, colour, align = "left", room = Infinity) => {
         let shown = words;
-        while (shown.length > 1 && pen.measureText(shown).width > room) shown = `${shown.slice(0, -2)}…`;
+        // In the middle: points of a matrix have names that begin alike.
+        for (let kept = words.length - 1; kept > 1 && pen.measureText(shown).width > room; kept--) {
+          const tail = Math.ceil(0.6 * kept);
+          shown = `${words.slice(0, kept - tail)}…${words.slice(-tail)}`;
+        }
         pen.fillStyle = colour;
         pen.textAlign = align;
         pen.fillText(shown, x, y);

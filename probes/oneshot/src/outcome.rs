@@ -11,7 +11,8 @@
 //! | 2xx, but another one than expected | unknown of a write, fail of a read | something was done |
 //! | not connected; or no byte of the request taken by the kernel | fail | it never left |
 //! | timed out, reset, closed, truncated, malformed after that | unknown | |
-//! | 3xx | fail | never followed; the answer says to ask elsewhere |
+//! | 304, 307, 308; any other 3xx to a read | fail | never followed; the answer says to ask elsewhere |
+//! | any other 3xx to a write | unknown | 303, and often 302, says that it was done, and where to look |
 //! | 4xx | fail | refused, or answered in the negative |
 //! | 400 IncompleteBody to a write | unknown | the body was sent whole: MinIO's word for drives that lost it on the way, full ones for example, while others may have it |
 //! | 408, 499 | unknown | a timeout or a cancelled context inside the server; MinIO has 499 for a request cut off anywhere on its way |
@@ -127,7 +128,8 @@ pub fn of_refusal(refusal: Refusal<'_>, writes: bool) -> Verdict {
     let not_executed = match status {
         400 if code == Some("IncompleteBody") => !writes,
         408 | 499 => false,
-        300..=499 | 501 => true,
+        300..=399 => !writes || matches!(status, 304 | 307 | 308),
+        400..=499 | 501 => true,
         503 => match code {
             Some("XMinioServerNotInitialized" | "XMinioIAMNotInitialized") => true,
             Some("SlowDown" | "SlowDownRead") => !writes,
@@ -164,7 +166,10 @@ mod tests {
     fn the_table_of_answers_holds() {
         use Outcome::{Fail, Unknown};
         for (status, code, on_read, on_write) in [
-            (302, None, Fail, Fail),
+            (302, None, Fail, Unknown),
+            (303, None, Fail, Unknown),
+            (304, None, Fail, Fail),
+            (307, Some("TemporaryRedirect"), Fail, Fail),
             (400, Some("BadDigest"), Fail, Fail),
             (400, Some("IncompleteBody"), Fail, Unknown),
             (403, Some("AccessDenied"), Fail, Fail),

@@ -59,6 +59,14 @@ pub trait Protocol: Sized {
     /// There is none, and that is the outcome of the request that it was for.
     fn link(&self) -> Result<Self::Link, Verdict>;
 
+    /// A connection that was put aside, and can carry a request by now.
+    fn regained(&mut self) -> Option<Self::Link> {
+        None
+    }
+
+    /// Takes a connection that can carry no other request yet; most never can, and end here.
+    fn put_aside(&mut self, _: Self::Link) {}
+
     /// Can a kept connection carry a request? Asked before one is sent, never after.
     fn is_alive(link: &mut Self::Link) -> bool;
 
@@ -142,7 +150,8 @@ impl<P: Protocol> Client<P> {
         let kept = self
             .kept
             .take()
-            .and_then(|mut link| P::is_alive(&mut link).then_some(link));
+            .and_then(|mut link| P::is_alive(&mut link).then_some(link))
+            .or_else(|| self.protocol.regained());
         let is_new = kept.is_none();
         let mut link = match kept.map_or_else(|| self.protocol.link(), Ok) {
             Ok(link) => link,
@@ -166,8 +175,10 @@ impl<P: Protocol> Client<P> {
         if let Some(after) = after {
             record.add_tcp_info(before, after);
         }
-        if judged.is_reusable && self.terms.connection == ConnectionMode::KeepAlive {
-            self.kept = Some(link);
+        match (self.terms.connection, judged.is_reusable) {
+            (ConnectionMode::KeepAlive, true) => self.kept = Some(link),
+            (ConnectionMode::KeepAlive, false) => self.protocol.put_aside(link),
+            _ => {}
         }
         record.judged(judged.verdict)
     }

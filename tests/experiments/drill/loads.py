@@ -59,6 +59,9 @@ class LoopbackStore:
         self.oneshots.append(spawn_here(argv, stdin, stdout, stderr))
         return self.oneshots[-1]
 
+    def own_target(self, node: str) -> S3Target:
+        return self.target(node)
+
     def target(self, _: str) -> S3Target:
         return S3Target("127.0.0.1", self._port, "garage", "ACCESS", "SECRET")
 

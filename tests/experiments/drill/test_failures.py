@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import ran
 from tests.experiments.drill.drills import SHORTEST, drill
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.experiments import session
@@ -108,15 +108,9 @@ def test_the_bundle_says_that_its_disk_was_full_and_how_far_it_got(
     when: str, how: str, says: str | None, reached: set[str | None], tmp_path: Path
 ) -> None:
     drill(tmp_path, "faults: [{kill: victim, for: 400ms}]\n", SHORTEST)
-    done = subprocess.run(
-        [
-            *("unshare", "--user", "--map-root-user", "--mount"),
-            *(sys.executable, "-c", ON_A_SMALL_DISK, str(tmp_path), when, how),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = ran(
+        *("unshare", "--user", "--map-root-user", "--mount"),
+        *(sys.executable, "-c", ON_A_SMALL_DISK, str(tmp_path), when, how),
     )
     assert done.returncode == 0, done.stderr
     status, reason, is_disk_full, warnings = json.loads(done.stdout)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.test_traces import alive, descendants
 from tests.experiments.drill.drills import (
     PHASES,
     SHORT,
@@ -25,6 +24,7 @@ from tests.experiments.drill.drills import (
     started,
     writes_of,
 )
+from tests.processes import alive, descendants
 from wanlat.analysis.figures.drill.read import read_drill
 
 SEED = 5

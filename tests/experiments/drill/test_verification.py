@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,57 @@ Line = dict[str, Any]
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with quorum(tmp_path_factory.mktemp("logs")) as made:
         yield made
+
+
+SAMPLES = {
+    "yes": {"outcome": "ok", "sha256": "right", "error": None},
+    "no": {"outcome": "fail", "status": 404, "error": "http 404 NoSuchKey"},
+    "wrong": {"outcome": "fail", "sha256": "other", "error": "checksum mismatch"},
+    "unread": {"outcome": "unknown", "error": "timeout (first byte)"},
+}
+
+
+@pytest.mark.parametrize(
+    ("must_be", "answers", "found", "is_late"),
+    [
+        ("there", "yes", "yes", False),
+        ("there", "no yes", "yes", True),
+        ("there", "no no no", "no", None),
+        ("there", "no unread unread", "no", None),  # a "no" stands, until it says otherwise
+        ("there", "unread yes", "yes", False),
+        ("there", "no wrong", "wrong", False),
+        ("gone", "no", "no", False),
+        ("gone", "yes no", "no", True),  # it had not heard of the removal yet
+        ("gone", "yes yes yes", "yes", None),
+        ("gone", "yes unread no", "no", True),
+        ("either", "yes", "yes", False),
+        ("either", "no", "no", False),
+        ("either", "unread unread unread", "unread", None),
+    ],
+)
+def test_what_may_still_change_is_read_again(
+    must_be: str, answers: str, found: str, is_late: bool | None
+) -> None:
+    """None: it may change still, and is read again for as long as there is time."""
+    question = clients._Question(
+        "n1", Object("k", 4, 0, "right"), must_be == "there", must_be == "gone"
+    )
+    *before, last = answers.split()
+    for each in before:
+        question.judge(sample_of(each))
+        assert not question.is_settled, each
+    question.judge(sample_of(last))
+    assert question.is_settled == (is_late is not None)
+    line = question.line("healed")
+    assert (line["found"], line.get("late", False)) == (found, bool(is_late))
+    assert line["error"] == SAMPLES[found]["error"] and line["sha256"] == SAMPLES[found].get(
+        "sha256"
+    )
+
+
+def sample_of(answer: str) -> Any:
+    fields = {"status": None, "grpc_status": None, "sha256": None, **SAMPLES[answer]}
+    return SimpleNamespace(**fields)
 
 
 class Drill:

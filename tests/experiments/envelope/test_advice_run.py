@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.commands import run, study
+from tests.experiments.commands import document_of, run, study
 from wanlat.bundle.documents import Envelopes, Points
-from wanlat.bundle.read import read_document
 
 pytestmark = pytest.mark.minutes
 
@@ -44,11 +43,9 @@ def test_a_longer_timeout_holds_farther_and_its_price_is_measured(tmp_path: Path
     wanted = ("--systems", f"{store}/", "--advise", "patience=120ms,5s", "--jobs", "2")
     done = run(study(tmp_path, QUICK, rtt="80ms"), *wanted, out=bundle)
     assert done.returncode == 0, done.stderr
-    points = read_document(bundle, Points)
-    assert points is not None
+    points = document_of(bundle, Points)
     for point in points.points:
-        document = read_document(bundle / point.directory, Envelopes)
-        assert document is not None
+        document = document_of(bundle / point.directory, Envelopes)
         (mine,) = document.systems
         assert mine.leads
         assert mine.is_complete

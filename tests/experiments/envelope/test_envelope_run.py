@@ -9,9 +9,8 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import manifest_of, measure, run, samples_of, study
+from tests.experiments.commands import document_of, manifest_of, measure, run, samples_of, study
 from wanlat.bundle.documents import Envelope, Envelopes, Points
-from wanlat.bundle.read import read_document
 from wanlat.experiments.envelope.trial import Sending
 from wanlat.experiments.workloads import envelope as workload
 
@@ -31,8 +30,7 @@ envelope:
 
 
 def found_in(bundle: Path) -> Envelope:
-    document = read_document(bundle, Envelopes)
-    assert document is not None
+    document = document_of(bundle, Envelopes)
     (mine,) = document.systems
     return mine
 
@@ -51,8 +49,7 @@ def replicated(tmp_path_factory: pytest.TempPathFactory) -> Replicated:
     bundle = directory / "bundle"
     done = run(study(directory, QUICK), "--replicates", "2", "--jobs", "2", out=bundle)
     assert done.returncode == 0, done.stderr
-    points = read_document(bundle, Points)
-    assert points is not None
+    points = document_of(bundle, Points)
     assert [point.status for point in points.points] == ["complete"] * 2
     return Replicated(bundle, done.stderr, [bundle / each.directory for each in points.points])
 
@@ -76,7 +73,7 @@ def test_every_tested_network_can_be_opened(replicated: Replicated) -> None:
         assert set(own[own.phase != "beyond"].rtt_ms) == {test.network.rtt_ms}
         assert (own.phase == "window").any()
         assert f"test {test.number}" in rounds
-        assert (test.lost, test.unread) == (0, 0)
+        assert (test.lost, test.stale, test.unread) == (0, 0, 0)
         assert test.measured_rtt_ms == pytest.approx(test.network.rtt_ms, abs=1.0)
         begun_ns = test.trials[0].span_ns[0]
         before = events[(events.kind == "impairment") & (events.t_ns < begun_ns)].iloc[-1]

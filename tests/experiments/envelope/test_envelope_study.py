@@ -12,6 +12,7 @@ from wanlat.experiments.config.files import StudyError
 from wanlat.experiments.config.study import load
 from wanlat.experiments.envelope.search import Axis, SequentialTest
 from wanlat.experiments.prepare import prepare
+from wanlat.experiments.workloads.envelope import missing
 from wanlat.topologies.errors import UserError
 
 ENDPOINTS = "endpoints: [GetObject, PutObject]\n"
@@ -65,3 +66,17 @@ def test_without_a_link_between_sites_there_is_nothing_to_search(tmp_path: Path)
         prepare(load(loaded(tmp_path, "{}", sites=1)))
     with pytest.raises(UserError, match="atlantis"):
         prepare(load(loaded(tmp_path, "{regions: atlantis}")))
+
+
+@pytest.mark.parametrize(
+    ("told", "lost", "stale"),
+    [
+        ([{"yes"}, {"yes", "unread"}], 0, 0),
+        ([{"no"}, {"yes"}], 1, 0),
+        ([{"yes", "no"}, {"no"}], 1, 1),
+        ([{"no", "unread"}], 0, 0),
+        ([{"yes", "wrong"}], 1, 0),
+    ],
+)
+def test_what_one_node_has_is_not_lost(told: list[set[str]], lost: int, stale: int) -> None:
+    assert missing(told) == (lost, stale)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.commands import run, study
+from tests.experiments.commands import document_of, run, study
 from tests.experiments.envelope.test_search import steps
 from wanlat.bundle.documents import Envelopes, Points
-from wanlat.bundle.read import read_document
 from wanlat.experiments.envelope.search import Axis
 
 AXIS = Axis("rtt", 50.0, 800.0, 0.03)
@@ -33,12 +32,10 @@ def test_a_planted_limit_is_found_within_3_percent_sure_or_by_chance(tmp_path: P
     bundle = tmp_path / "bundle"
     done = run(study(tmp_path, STUDY), "--jobs", "2", out=bundle)
     assert done.returncode == 0, done.stderr
-    points = read_document(bundle, Points)
-    assert points is not None
+    points = document_of(bundle, Points)
     assert len(points.points) == 2
     for point in points.points:
-        document = read_document(bundle / point.directory, Envelopes)
-        assert document is not None
+        document = document_of(bundle / point.directory, Envelopes)
         (mine,) = document.systems
         (limit,) = mine.limits
         assert mine.is_complete

@@ -6,8 +6,10 @@
 //! it. What is timed is from the line handed over to the line that came. `{"op": "nothing"}` is to be answered with ok by itself: so a
 //! program says that it is ready, before anything is timed, and so its own share is measured.
 //!
-//! A program is kept for many requests, or started for each. One that ended, was silent until the
-//! deadline or said what is no answer is replaced, and no request is told to two.
+//! A program is kept for many requests, or started for each. One that ended or said what is no answer
+//! is replaced, and no request is told to two. One that was silent until the deadline is put aside:
+//! once it has answered, which nobody hears, it is asked again. An interpreter that is started costs
+//! more of a processor than many requests, and a store that is late is asked by the same few.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::body;
-use crate::exec::program::{Asked, Program, Silence};
+use crate::exec::program::{Asked, Debt, Program, Silence};
 use crate::failure::{Cause, Failure};
 use crate::outcome::{self, Verdict};
 use crate::placeholders::Placeholders;
@@ -32,6 +34,8 @@ pub mod program;
 
 /// For a program to be ready: more than an interpreter needs on a busy machine.
 const START_NS: u64 = 30_000_000_000;
+/// Of programs whose answer is late; one more, and the oldest is ended.
+const MOST_LATE: usize = 4;
 
 /// The plan's first line: which program, for how long a request at most.
 #[derive(Debug, Clone, Deserialize)]
@@ -67,6 +71,8 @@ impl HeaderLine for Header {
 pub struct Exec {
     command: Vec<String>,
     environment: BTreeMap<String, String>,
+    /// The oldest first.
+    late: Vec<Program>,
 }
 
 /// How an answer tells the object that was read.
@@ -105,6 +111,7 @@ impl Protocol for Exec {
         Ok(Exec {
             command: header.command.clone(),
             environment: header.environment.clone(),
+            late: Vec::new(),
         })
     }
 
@@ -170,6 +177,28 @@ impl Protocol for Exec {
             Err(Silence::Deadline(_)) => Err(fail("it has not answered".into())),
             Err(Silence::Broken(what)) => Err(fail(what)),
         }
+    }
+
+    fn regained(&mut self) -> Option<Program> {
+        let mut free = None;
+        for mut program in std::mem::take(&mut self.late) {
+            match program.catch_up() {
+                Debt::Paid if free.is_none() => free = Some(program),
+                Debt::Paid | Debt::Open => self.late.push(program),
+                Debt::Bad => {}
+            }
+        }
+        free
+    }
+
+    fn put_aside(&mut self, link: Program) {
+        if !link.owes() {
+            return;
+        }
+        if self.late.len() == MOST_LATE {
+            self.late.remove(0);
+        }
+        self.late.push(link);
     }
 
     fn is_alive(link: &mut Program) -> bool {

@@ -30,6 +30,8 @@ pub struct Program {
     stderr: Option<ChildStderr>,
     buffer: Box<[u8]>,
     answer: Vec<u8>,
+    /// A whole line was sent to it, and its answer is yet to come.
+    owes: bool,
     /// The end of what it has written to its standard error.
     words: Vec<u8>,
 }
@@ -40,6 +42,16 @@ pub enum Silence {
     Deadline(Stage),
     /// It ended, or does not speak in lines.
     Broken(String),
+}
+
+/// Of a program whose answer was late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Debt {
+    Open,
+    /// It has answered, and can be asked again.
+    Paid,
+    /// It has ended, or said something else.
+    Bad,
 }
 
 /// What came of a line.
@@ -84,6 +96,7 @@ impl Program {
             child,
             buffer: vec![0; READ_BYTES].into(),
             answer: Vec::new(),
+            owes: false,
             words: Vec::new(),
         };
         ioctl_fionbio(&program.stdin, true)?;
@@ -99,9 +112,35 @@ impl Program {
             && matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Is an answer of it yet to come?
+    pub fn owes(&self) -> bool {
+        self.owes
+    }
+
+    /// Takes what has come of an answer that nobody waits for any more, and forgets it.
+    pub fn catch_up(&mut self) -> Debt {
+        self.listen();
+        while self.owes {
+            match self.receive() {
+                Ok(Some(length)) => match self.is_whole(length) {
+                    Ok(is_whole) => self.owes = !is_whole,
+                    Err(_) => return Debt::Bad,
+                },
+                Ok(None) => return Debt::Open,
+                Err(_) => return Debt::Bad,
+            }
+        }
+        self.answer = Vec::new();
+        match self.is_idle() {
+            true => Debt::Paid,
+            false => Debt::Bad,
+        }
+    }
+
     /// Hands over a line, which ends with its end, and waits for one; that is timed.
     pub fn ask(&mut self, line: &[u8], allowed_ns: u64) -> Asked {
         self.answer.clear();
+        self.owes = false;
         let start_ns = clock::now_ns();
         let mut asking = Asking {
             program: self,
@@ -124,6 +163,7 @@ impl Program {
         };
         timing.elapsed_ns = stopped_ns - start_ns;
         timing.total_ns = result.is_ok().then_some(timing.elapsed_ns);
+        self.owes = matches!(result, Err(Silence::Deadline(_))) && sent_bytes == line.len();
         let result = match result {
             Ok(()) => {
                 self.answer.pop();
@@ -136,6 +176,33 @@ impl Program {
             timing,
             sent_bytes,
             result,
+        }
+    }
+
+    /// Reads once what it says, and returns how much that was; None: nothing yet.
+    fn receive(&mut self) -> Result<Option<usize>, Silence> {
+        match read(&self.stdout, &mut self.buffer[..]) {
+            Ok(0) => Err(Silence::Broken("closed its output".into())),
+            Ok(length) => {
+                self.answer.extend_from_slice(&self.buffer[..length]);
+                Ok(Some(length))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(Silence::Broken(format!("cannot be heard: {error}"))),
+        }
+    }
+
+    /// Is the answer whole, of which `length` bytes came last?
+    fn is_whole(&self, length: usize) -> Result<bool, Silence> {
+        let came = &self.answer[self.answer.len() - length..];
+        match came.iter().position(|byte| *byte == b'\n') {
+            Some(at) if at + 1 == came.len() => Ok(true),
+            Some(_) => Err(Silence::Broken("answered with more than one line".into())),
+            None if self.answer.len() > MAX_ANSWER_BYTES => {
+                let what = format!("answered with a line of more than {MAX_ANSWER_BYTES} bytes");
+                Err(Silence::Broken(what))
+            }
+            None => Ok(false),
         }
     }
 
@@ -230,15 +297,10 @@ impl Asking<'_> {
 
     /// Reads once. True: the answer is whole.
     fn receive(&mut self) -> Result<bool, Silence> {
-        let program = &mut *self.program;
-        let came = match read(&program.stdout, &mut program.buffer[..]) {
-            Ok(0) => return Err(Silence::Broken("closed its output".into())),
-            Ok(length) => &program.buffer[..length],
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
-            Err(error) => return Err(Silence::Broken(format!("cannot be heard: {error}"))),
+        let Some(length) = self.program.receive()? else {
+            return Ok(false);
         };
         let now_ns = clock::now_ns();
-        program.answer.extend_from_slice(came);
         if self.timing.reads == 0 {
             self.timing.first_byte_ns = Some(now_ns - self.timing.start_ns);
         } else {
@@ -247,15 +309,7 @@ impl Asking<'_> {
         }
         self.timing.reads += 1;
         self.last_read_ns = now_ns;
-        match came.iter().position(|byte| *byte == b'\n') {
-            Some(at) if at + 1 == came.len() => Ok(true),
-            Some(_) => Err(Silence::Broken("answered with more than one line".into())),
-            None if program.answer.len() > MAX_ANSWER_BYTES => {
-                let what = format!("answered with a line of more than {MAX_ANSWER_BYTES} bytes");
-                Err(Silence::Broken(what))
-            }
-            None => Ok(false),
-        }
+        self.program.is_whole(length)
     }
 
     /// Waits until there is something to do, or the deadline.

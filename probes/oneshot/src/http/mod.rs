@@ -128,10 +128,20 @@ impl Speaker {
             _ => None,
         };
         let came = response.verifier().or(held.as_ref());
+        let bytes = response.body_bytes() as u64;
+        let is_short = request
+            .object_bytes
+            .is_some_and(|expected| bytes < expected);
+        let is_right_so_far = came.is_none_or(|came| came.first_wrong().is_none());
+        if response.is_ended_by_close() && is_short && is_right_so_far {
+            // Nobody said how long it is: the server may have ended amid it.
+            record.object_bytes = bytes;
+            return Verdict::unknown("truncated response");
+        }
         if !self.lean {
             let of_parts = || body::sha256_of(response.body_parts());
             record.sha256 = Some(came.map_or_else(of_parts, Verifier::sha256));
         }
-        record.object_came(response.body_bytes() as u64, came, request.object_bytes)
+        record.object_came(bytes, came, request.object_bytes)
     }
 }

@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::http::exchange::{Exchange, Message};
 use crate::http::response::Head;
 use crate::http::{Speaker, is_success};
-use crate::outcome::Verdict;
+use crate::outcome::{Outcome, Verdict};
 use crate::outgoing::Outgoing;
 use crate::placeholders::{self, BODY, Placeholders};
 use crate::plan::{self, ConnectionMode, HeaderLine, PlanError, PlanLine, Request, Terms};
@@ -106,6 +106,16 @@ pub struct Ready {
     making_ns: Rc<Cell<u64>>,
 }
 
+impl Ready {
+    /// A write that was answered with another object than expected may have been executed.
+    fn judged(&self, verdict: Verdict) -> Verdict {
+        match verdict.outcome {
+            Outcome::Fail if self.writes => Verdict::unknown(verdict.error.unwrap_or_default()),
+            _ => verdict,
+        }
+    }
+}
+
 impl Protocol for Http {
     type Header = Header;
     type Link = Connection;
@@ -194,8 +204,10 @@ impl Protocol for Http {
         let verdict = match (answered, ready.check) {
             (Err(unwanted), _) => unwanted,
             (Ok(_), Check::Nothing) => self.check_text(ready),
-            (Ok(_), Check::Object) => self.speaker.check_object(request, record),
-            (Ok(head), Check::Length) => Head::check_length(head, request.object_bytes),
+            (Ok(_), Check::Object) => ready.judged(self.speaker.check_object(request, record)),
+            (Ok(head), Check::Length) => {
+                ready.judged(Head::check_length(head, request.object_bytes))
+            }
         };
         Judged {
             verdict,

@@ -14,6 +14,8 @@ while read -r line; do
     *'"op":"gone"'*) echo '{"not_found":"0aff"}' ;;
     *'"op":"doubt"'*) echo '{"unknown":"the leader is gone"}' ;;
     *'"op":"slow"'*) sleep 60 ;;
+    *'"op":"late"'*) printf '{"ok":'; sleep 0.2; echo 'true}' ;;
+    *'"op":"last"'*) sleep 0.2; exit 3 ;;
     *'"op":"die"'*) echo 'one'; echo 'out of cheese' >&2; echo >&2; exit 3 ;;
     *'"op":"kill"'*) kill -9 $$ ;;
     *'"op":"noise"'*) echo 'hello' ;;
@@ -101,6 +103,46 @@ fn a_deadline_holds_and_the_program_is_replaced() {
     let next = probe.call("nothing", json!({"deadline_ms": 20_000}));
     assert_ok(&next);
     assert_eq!(next["new_connection"], true);
+}
+
+#[test]
+fn a_program_whose_answer_is_late_is_asked_again_once_it_has_come() {
+    let mut probe = probe(json!({}));
+    let (first, _) = pid(&mut probe);
+    let late = probe.call("late", json!({"deadline_ms": 50}));
+    assert_outcome(&late, "unknown", "timeout (body)");
+    let (second, is_new) = pid(&mut probe);
+    assert!(is_new && second != first, "the first one owes an answer");
+    assert_outcome(
+        &probe.call("slow", json!({"deadline_ms": 1000})),
+        "unknown",
+        "timeout (first byte)",
+    );
+    assert_eq!(pid(&mut probe), (first.clone(), false));
+    let ended = probe.call("last", json!({"deadline_ms": 50}));
+    assert_outcome(&ended, "unknown", "timeout (first byte)");
+    assert_outcome(
+        &probe.call("slow", json!({"deadline_ms": 1000})),
+        "unknown",
+        "timeout (first byte)",
+    );
+    let (third, is_new) = pid(&mut probe);
+    assert!(is_new && ![first, second].contains(&third), "it has ended");
+}
+
+#[test]
+fn of_many_programs_that_are_late_few_are_kept() {
+    let mut probe = probe(json!({}));
+    let mut pids = Vec::new();
+    for _ in 0..6 {
+        pids.push(pid(&mut probe).0);
+        probe.call("slow", json!({"deadline_ms": 20}));
+    }
+    let is_there = |pid: &String| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    let there: Vec<bool> = pids.iter().map(is_there).collect();
+    assert_eq!(there, [false, false, true, true, true, true]);
+    assert_eq!(probe.finish(), 0);
+    assert!(!pids.iter().any(is_there));
 }
 
 #[test]

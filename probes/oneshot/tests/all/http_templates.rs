@@ -96,6 +96,7 @@ fn what_comes_of_an_answer() {
         status:404:NoSuchKey | DELETE | [204, 404] | ok |
         status:503:SlowDown | GET | [] | unknown | http 503
         redirect:307:http://192.0.2.1/b/k | GET | [] | fail | http 307 to http://192.0.2.1/b/k
+        redirect:303:http://192.0.2.1/b/k | POST | [] | unknown | http 303 to http://192.0.2.1/b/k
         truncate | GET | [] | unknown | truncated response
         close | GET | [] | unknown | closed (first byte)
         ",
@@ -114,6 +115,18 @@ fn what_comes_of_an_answer() {
             "ok" => assert_ok(&record),
             _ => assert_outcome(&record, outcome, error),
         }
+    }
+}
+
+#[test]
+fn a_write_that_is_answered_with_another_object_may_have_been_executed() {
+    for (method, length, outcome) in [("HEAD", 1024, "fail"), ("PUT", 0, "unknown")] {
+        let server = Server::answering(&["ok"]);
+        let mut fields = json!({"response_object": "content-length", "object_bytes": 1000});
+        fields["request"] = json!({"method": method, "path": "/bucket/key"});
+        let record = probe(&server, "{}").call("It", fields);
+        let told = format!("length mismatch: {length} bytes, not 1000");
+        assert_outcome(&record, outcome, &told);
     }
 }
 

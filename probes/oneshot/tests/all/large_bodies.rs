@@ -51,11 +51,15 @@ fn a_wrong_object_is_told_from_one_that_did_not_come_whole() {
         assert_eq!(record["outcome"], "unknown", "{answer}: {record}");
         assert_eq!(record["sha256"], Value::Null, "{answer}");
     }
-    let server = Server::with(&["--object-bytes", &(BYTES - 1).to_string()], &["ok"]);
-    let record =
-        Probe::of(&server).ask("GetObject", json!({"object_bytes": BYTES, "body_seed": 0}));
+    let short = |answer: &str| {
+        let server = Server::with(&["--object-bytes", &(BYTES - 1).to_string()], &[answer]);
+        Probe::of(&server).ask("GetObject", json!({"object_bytes": BYTES, "body_seed": 0}))
+    };
     let told = format!("length mismatch: {} bytes, not {BYTES}", BYTES - 1);
-    assert_outcome(&record, "fail", &told);
+    assert_outcome(&short("ok"), "fail", &told);
+    let record = short("until-close"); // nobody has said how long it is
+    assert_outcome(&record, "unknown", "truncated response");
+    assert_eq!(record["sha256"], Value::Null);
 }
 
 #[test]

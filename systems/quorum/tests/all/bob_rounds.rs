@@ -1,5 +1,5 @@
 //! Bob's part of the README's table: how many sequential rounds a request costs, by whether the
-//! node that is asked holds a replica, and that they are round trips.
+//! target node holds a replica, and that they are round trips.
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,46 @@
+"""What breaks a promise, and what is this machine's doing."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from wanlat.experiments.envelope.trial import Sending
+from wanlat.experiments.requests import Workers
+
+S, MS = 10**9, 10**6
+
+
+def row(user: str, due_s: float, late_ms: int, took_ms: int, outcome: str = "ok") -> dict[str, Any]:
+    due_ns = round(due_s * S)
+    start_ns = due_ns + late_ms * MS
+    found = {"drill_client": user, "operation": "write", "phase": "window", "outcome": outcome}
+    return {**found, "due_ns": due_ns, "start_ns": start_ns, "elapsed_ns": took_ms * MS}
+
+
+FINE = [row(f"user{number}", 1.0, 1, 10) for number in range(19)]
+LATE = row("user19", 1.0, 300, 700, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_broken", "is_excused"),
+    [
+        ([*FINE, row("user19", 1.0, 1, 10)], False, True),
+        ([*FINE, row("user19", 1.0, 300, 10)], False, True),  # late, and answered nevertheless
+        ([*FINE, LATE], True, True),
+        ([*FINE, row("user19", 1.0, 5, 1000, "unknown")], True, False),
+        # Its user was still waiting: the cluster is late, not this machine.
+        ([*FINE, row("user19", 0.0, 1, 1300, "unknown"), LATE], True, False),
+        ([LATE], True, True),
+    ],
+)
+def test_a_request_that_this_machine_sent_late_breaks_no_promise(
+    rows: list[dict[str, Any]], is_broken: bool, is_excused: bool
+) -> None:
+    stop = threading.Event()
+    lab: Any = None
+    sending = Sending(lab, Workers({}, stop), stop, 0, rows)
+    assert (sending.broken("window", 0.99) is not None) == is_broken
+    assert sending.is_excused("window", 0.99, 25 * MS) == is_excused
