@@ -20,6 +20,8 @@ Status = Literal["running", "complete", "interrupted", "failed"]
 """How a run ended; what says `running` and has no process any more was killed."""
 
 OUTCOMES = ("ok", "fail", "unknown")
+DECIDING = ("window", "cut", "back")
+"""The phases of an envelope's trials that its verdicts rest on."""
 MISSED = "found nothing"
 """How the error of a removal begins, on a ledger, that did not find what had been acknowledged."""
 """Of a request: acknowledged, certainly not executed, nobody knows."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wanlat.bundle import tables
-from wanlat.bundle.documents import Envelopes
+from wanlat.bundle.documents import DECIDING, Envelopes
 from wanlat.bundle.read import (
     COARSE,
     COARSE_NS,
@@ -38,8 +38,6 @@ _SAMPLES = (
 )
 _STEP = "rtt_step"
 """Of an envelope: the number of the tested network."""
-_DECIDING = ("window", "cut", "back")
-"""The phases of an envelope's trials that its verdicts rest on; of others what failed is kept."""
 _LEDGER = ("state", "id", "op", "key", "client", "target", "t_ns", "error")
 _VERIFICATION = ("round", "nodes", "keys", "node", "key", "found", "error", "late")
 _WITH_LEDGER: dict[str, Sequence[str]] = {
@@ -161,13 +159,16 @@ def _whole_tables(points: Sequence[Path], name: str) -> Iterator[pa.Table]:
 def _coarse_tables(
     points: Sequence[Path], name: str, *, numbers: Mapping[Path, Mapping[str, str]] | None
 ) -> Iterator[pa.Table]:
-    """Keys become the `numbers` of an envelope's points; what was read from one is left out."""
+    """Keys become the `numbers` of an envelope's points; what was read from one is left out.
+
+    So are requests that no verdict rests on, but for those that failed.
+    """
     kept = (*_WITH_LEDGER[name], *((_STEP,) if numbers and name == "samples" else ()))
     for point in points:
         rows = _rows(point, name)
         of_key = numbers[point] if numbers else {}
         if numbers and name == "samples":
-            rows = [r for r in rows if r["phase"] in _DECIDING or r["outcome"] != "ok"]
+            rows = [r for r in rows if r["phase"] in DECIDING or r["outcome"] != "ok"]
         for row in rows if of_key else ():
             if key := row.get("key"):
                 row["key"] = None if row.get("operation") == "read" else of_key.get(key, key)

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
+from wanlat.bundle.documents import DECIDING
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.envelope import PromiseSpec
@@ -24,9 +25,11 @@ from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import Row, Schedule, Workers
 
-SETTLE, WINDOW, OVER, CUT, HEALED, BACK = "settle", "window", "over", "cut", "healed", "back"
-"""Phases of a trial: the network is new, and connections get to know it; what is promised; until
-that is answered; a link is cut; it is whole again; as promised at the latest.
+WINDOW, CUT, BACK = DECIDING
+SETTLE, OVER, HEALED = "settle", "over", "healed"
+"""Phases of a trial, in this order: SETTLE, the network is new, and connections get to know it;
+WINDOW, what is promised; OVER, until that is answered; CUT, a link is cut; HEALED, it is whole
+again; BACK, as promised at the latest.
 """
 _WAYS: tuple[Way, Way] = ("read", "write")
 _HEAD_START_S = 0.2
