@@ -2,14 +2,15 @@
 
 The network of a drill or an envelope is late by milliseconds and its clients by tenths of them, so
 what is finer than 0.1 ms says nothing of a store. `NAME_ns` is `NAME_100us` there, a whole number
-of them; the rest is as in every bundle, and for any reader of Parquet. Of a load how long requests
-took is kept to 10 µs: some take hundreds of them. Of studies whose requests are alone every
-column is kept as it is.
+of them; the rest is as in every bundle, and for any reader of Parquet. Of a load, and of the probe
+client beside it, how long requests took is kept to 10 µs: some take hundreds of them. Of studies
+whose requests are alone latencies are kept as they are; when a request was under way, what the
+probe did meanwhile, and CPU time, to 0.1 ms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,10 @@ _SAMPLES = (
 )
 _STEP = "rtt_step"
 """Of an envelope: the number of the tested network."""
-_LEDGER = ("state", "id", "op", "key", "client", "target", "t_ns", "error")
+_LEDGER = ("state", "id", "op", "key", "name", "client", "target", "error")
+"""In order of time; the instants are those of the requests. `name`: the key itself."""
+_OF_DRILLS = ("name", "client")
+"""Of an envelope, whose users and keys are all of one kind, they tell nothing."""
 _VERIFICATION = ("round", "nodes", "keys", "node", "key", "found", "error", "late")
 _WITH_LEDGER: dict[str, Sequence[str]] = {
     "samples": _SAMPLES,
@@ -47,6 +51,11 @@ _WITH_LEDGER: dict[str, Sequence[str]] = {
     "verification": _VERIFICATION,
 }
 _ALONE = ("samples", "resources", "events")
+_EXACT = (
+    *("connect_ns", "first_byte_ns", "total_ns", "network_error_ns"),
+    *("t_ns", "space_began_ns"),
+)
+"""Of requests that are alone, and of resources: these are kept as they are."""
 _ORDER = {
     "samples": ("drill_client", "operation", "due_ns"),
     "verification": ("round", "node", "key"),
@@ -59,22 +68,41 @@ _LOAD = (
     *("system", "version", "start_ns", "due_ns", "elapsed_ns", "endpoint", "object_bytes"),
     *("outcome", "status", "grpc_status", "error", "phase", "late"),
 )
-_ELAPSED, _ELAPSED_NS = "elapsed_ns", 10_000
+_PROBE_LEFT_OUT = ("sent_ns", "rtt_us", "longest_gap_ns", "reads", "acks_sent", "out_of_order")
+_DURATIONS = ("connect_ns", "first_byte_ns", "total_ns", "elapsed_ns", "verify_ns", "make_ns")
+_DURATION_NS = 10_000
 
 
 def shrink_load(path: Path) -> None:
-    """Round the instants of a load.parquet, and leave out what no figure is made of."""
-    table = pq.read_table(path).sort_by("start_ns")
-    columns = {}
-    for name in [name for name in _LOAD if name in table.column_names]:
-        if name == _ELAPSED:
-            columns[name] = pc.multiply(_rounded(table[name], _ELAPSED_NS), _ELAPSED_NS)
-        elif name.endswith("_ns"):
+    """Round the instants of a load.parquet, and leave out what no figure is made of.
+
+    So too of the probe client's samples.parquet that lies beside it.
+    """
+    table = pq.read_table(path)
+    _write(_rounded_to(table.select([name for name in _LOAD if name in table.column_names])), path)
+    if (samples := path.with_name("samples.parquet")).is_file():
+        table = pq.read_table(samples)
+        left_out = [name for name in _PROBE_LEFT_OUT if name in table.column_names]
+        _write(_rounded_to(table.drop_columns(left_out), is_named=False), samples)
+
+
+def _rounded_to(table: pa.Table, is_named: bool = True) -> pa.Table:
+    """In order of time; instants are whole units, `is_named`: and called so."""
+    table, columns = table.sort_by("start_ns"), {}
+    for name in table.column_names:
+        if name in _DURATIONS:
+            columns[name] = pc.multiply(_rounded(table[name], _DURATION_NS), _DURATION_NS)
+        elif name.endswith("_ns") and is_named:
             columns[name.removesuffix("_ns") + COARSE] = _rounded(table[name], COARSE_NS)
+        elif name.endswith("_ns"):
+            columns[name] = pc.multiply(_rounded(table[name], COARSE_NS), COARSE_NS)
         else:
             columns[name] = table[name]
-    found = pa.table(columns)
-    pq.write_table(found, path, **_compact(found.schema))
+    return pa.table(columns)
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, **_compact(table.schema, _DURATIONS))
 
 
 def _rounded(ns: pa.ChunkedArray, unit: int) -> pa.ChunkedArray:
@@ -91,15 +119,17 @@ def pack(matrix: Path) -> None:
     points = sorted(each for each in (matrix / POINTS).iterdir() if each.is_dir())
     has_steps = any(is_there(point / Envelopes.FILE) for point in points)
     is_coarse = are_drills or has_steps
-    numbers = {point: _numbers(point) for point in points} if has_steps else None
-    of_points = partial(_coarse_tables, numbers=numbers) if is_coarse else _whole_tables
+    numbers = {point: _numbers(point) for point in points} if is_coarse else {}
+    rounded = _DURATIONS if any((point / "load.parquet").is_file() for point in points) else ()
+    coarse = partial(_coarse_tables, numbers=numbers, has_steps=has_steps)
+    of_points = coarse if is_coarse else partial(_whole_tables, are_alone=not rounded)
     for name in _WITH_LEDGER if is_coarse else _ALONE:
         if not (found := list(of_points(points, name))):
             continue
         schemas = [each.schema for each in found]
         schema = _typed(pa.unify_schemas(schemas, promote_options="permissive"), name)
         path = matrix / f"{name}.parquet"
-        with pq.ParquetWriter(path, schema, **_compact(schema)) as writer:
+        with pq.ParquetWriter(path, schema, **_compact(schema, rounded)) as writer:
             for several in _in_groups([_cast(each, schema) for each in found]):
                 writer.write_table(several)
         for point in points:
@@ -149,29 +179,61 @@ def _in_groups(found: Sequence[pa.Table]) -> Iterator[pa.Table]:
             waiting = []
 
 
-def _whole_tables(points: Sequence[Path], name: str) -> Iterator[pa.Table]:
+def _whole_tables(points: Sequence[Path], name: str, *, are_alone: bool) -> Iterator[pa.Table]:
     for point in points:
         if (file := point / f"{name}.parquet").is_file():
             found = pq.read_table(file).replace_schema_metadata()
+            if are_alone and name in _SHRUNK:
+                found = _SHRUNK[name](found)
             yield found.add_column(0, POINT, pa.array([point.name] * found.num_rows))
 
 
-def _coarse_tables(
-    points: Sequence[Path], name: str, *, numbers: Mapping[Path, Mapping[str, str]] | None
-) -> Iterator[pa.Table]:
-    """Keys become the `numbers` of an envelope's points; what was read from one is left out.
+def _alone(table: pa.Table) -> pa.Table:
+    """Samples of requests that are alone. `first_byte_ns` is left out where it is `total_ns`."""
+    columns = _instants_rounded(table)
+    if {"first_byte_ns", "total_ns"} <= columns.keys():
+        first, last = columns["first_byte_ns"], columns["total_ns"]
+        is_both = pc.fill_null(pc.equal(first, last), False)
+        columns["first_byte_ns"] = pc.if_else(is_both, pa.scalar(None, pa.int64()), first)
+    return pa.table(columns)
 
-    So are requests that no verdict rests on, but for those that failed.
+
+def _instants_rounded(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    columns = {}
+    for name in table.column_names:
+        if name.endswith("_ns") and name not in _EXACT:
+            columns[name.removesuffix("_ns") + COARSE] = _rounded(table[name], COARSE_NS)
+        else:
+            columns[name] = table[name]
+    return columns
+
+
+_SHRUNK: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "samples": _alone,
+    "resources": lambda table: pa.table(_instants_rounded(table)),
+}
+
+
+def _coarse_tables(
+    points: Sequence[Path], name: str, *, numbers: Mapping[Path, Mapping[str, str]], has_steps: bool
+) -> Iterator[pa.Table]:
+    """Keys become the `numbers` of their points' writes; a drill's ledger has both.
+
+    Of an envelope, which `has_steps`, two things are left out: which key a read was of, and
+    requests that no verdict rests on, but for those that failed.
     """
-    kept = (*_WITH_LEDGER[name], *((_STEP,) if numbers and name == "samples" else ()))
+    is_thinned = has_steps and name == "samples"
+    left_out = _OF_DRILLS if has_steps and name == "ledger" else ()
+    kept = [each for each in _WITH_LEDGER[name] if each not in left_out]
+    kept += [_STEP] if is_thinned else []
     for point in points:
-        rows = _rows(point, name)
-        of_key = numbers[point] if numbers else {}
-        if numbers and name == "samples":
+        rows, of_key = _rows(point, name), numbers[point]
+        if is_thinned:
             rows = [r for r in rows if r["phase"] in DECIDING or r["outcome"] != "ok"]
-        for row in rows if of_key else ():
+        for row in rows:
             if key := row.get("key"):
-                row["key"] = None if row.get("operation") == "read" else of_key.get(key, key)
+                is_read = is_thinned and row["operation"] == "read"
+                row["name"], row["key"] = key, None if is_read else of_key.get(key, key)
         if order := _ORDER.get(name):
             rows.sort(key=lambda row: [(row.get(key) is not None, row.get(key)) for key in order])
         yield pa.Table.from_pylist([{POINT: point.name, **_coarse(row, kept)} for row in rows])
@@ -196,9 +258,10 @@ def _coarse(row: dict[str, Any], kept: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _compact(schema: pa.Schema) -> dict[str, Any]:
+def _compact(schema: pa.Schema, rounded: Sequence[str]) -> dict[str, Any]:
+    """How tables are written; of `rounded` columns there are few values, each many times."""
     numbers = [each.name for each in schema if pa.types.is_int64(each.type)]
-    ways = {name: "DELTA_BINARY_PACKED" for name in numbers if name != _ELAPSED}
+    ways = {name: "DELTA_BINARY_PACKED" for name in numbers if name not in rounded}
     ways |= {each.name: "DELTA_BYTE_ARRAY" for each in schema if each.name == "key"}
     others = [name for name in schema.names if name not in ways]
     return {

@@ -7,7 +7,9 @@ last, are the complete ones.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +37,7 @@ ASIDE = ".attempt-"
 _ENDS = (".jsonl", ".parquet")
 COARSE, COARSE_NS = "_100us", 100_000
 """How columns of instants end in a bundle that was made small, and their unit."""
+ZIPPED = ".gz"
 _AGAIN = "The bundle cannot be trusted; run the study again."
 
 
@@ -85,7 +88,12 @@ def bundles_below(place: Path) -> list[Path]:
 
 def is_there(path: Path) -> bool:
     """Whether a bundle has a document: as a file, or in its matrix's (`wanlat.bundle.pack`)."""
-    return path.is_file() or _packed_document(path) is not None
+    return path.is_file() or _zipped(path).is_file() or _packed_document(path) is not None
+
+
+def _zipped(path: Path) -> Path:
+    """Where a document is that is published, and large."""
+    return path.with_name(f"{path.name}{ZIPPED}")
 
 
 def _packed_document(path: Path) -> bytes | None:
@@ -120,7 +128,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _bytes_of(path: Path) -> bytes:
     try:
+        if not path.is_file() and (zipped := _zipped(path)).is_file():
+            return gzip.decompress(zipped.read_bytes())
         return path.read_bytes()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BundleError(f"{_zipped(path)} is damaged: {error}. {_AGAIN}") from error
     except OSError as error:
         raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
 
@@ -218,6 +230,11 @@ def _packed(directory: Path, name: str) -> tuple[pa.Table, Path] | None:
         is_ok = pc.equal(table["outcome"], "ok")
         whole = pc.if_else(is_ok, table["elapsed_ns"], pa.scalar(None, pa.int64()))
         table = table.append_column("total_ns", whole)
+    if {"first_byte_ns", "total_ns"} <= {*table.column_names}:
+        # An answer that came whole had a first byte: where none is kept they are the same.
+        first = pc.coalesce(table["first_byte_ns"], table["total_ns"])
+        place = table.column_names.index("first_byte_ns")
+        table = table.set_column(place, "first_byte_ns", first)
     return table, path
 
 

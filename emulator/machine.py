@@ -134,7 +134,7 @@ def _remedy(error: OSError) -> str:
             allow = f"sudo sysctl -w {name}={allows}"
             if name != _APPARMOR:
                 return f"{forbidden} Allow it: {allow}"
-            profile = _PROFILE.format(python=os.path.realpath(sys.executable))  # noqa: PTH
+            profile = _PROFILE.format(python=os.path.realpath(sys.executable))
             return (
                 f"{forbidden} Ubuntu has it so since 23.10. Either allow it to all programs until "
                 f"the next boot: {allow}; or to wanlat's Python alone: {profile}"

@@ -215,16 +215,17 @@ class _Running:
         with self._lock:
             if ended.is_disk_full:
                 self._hold.make_room()
-            self.outcome.warnings += [f"{own}{each}" for each in ended.warnings]
-            self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
             self.progress.ends(point, ended.status, ended.reason)
             del self._running[point.name]
             if ended.is_late and self._put_off[point.name] < _PUT_OFF_AT_MOST:
                 self._put_off[point.name] += 1
                 self.left.append(point)
-                self.outcome.remarks.append(f"{own}begun again after the others. {ended.reason}")
+                why = ended.reason or "This machine was too busy to send its requests in time."
+                self.outcome.remarks.append(f"{own}begun again after the others. {why}")
             else:
                 self._ahead.remove(point)
+                self.outcome.warnings += [f"{own}{each}" for each in ended.warnings]
+                self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
             if ended.status == "complete":
                 self._took_s[point.system].append(time.monotonic() - began_s)
             self._tell()
@@ -237,7 +238,7 @@ class _Running:
         """Say how far the whole is: of how many points, how many run, and how long it takes."""
         total, ahead, left_s = len(self._prepared.points), len(self._ahead), self._left_s()
         said = f"{len(self._running)} running"
-        if left_s is not None:
+        if left_s is not None and left_s >= 1:  # else it takes longer than those before
             said += f", about {elapsed(left_s)} left"
         self._report(f"{total} point{'' if total == 1 else 's'}", total - ahead, total, said)
 

@@ -125,7 +125,7 @@ class PointEnded:
     reason: str | None = None
     is_disk_full: bool = False
     is_late: bool = False
-    """Whether this machine was late, and nothing was learned of what was to be measured."""
+    """Whether this machine was late, so that what was learned may be its doing."""
     warnings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 

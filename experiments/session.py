@@ -98,7 +98,7 @@ class Ended:
     is_disk_full: bool = False
     """Whether it ended because the disk that the bundle lies on is full."""
     is_late: bool = False
-    """Whether it ended because this machine was late, and says nothing of what was measured."""
+    """Whether this machine was late: it says nothing of what was measured, or its warnings do."""
 
     def does_not_say(self, error: Exception) -> None:
         """Note that its bundle could not be told how it ended."""

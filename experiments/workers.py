@@ -52,6 +52,9 @@ _SLICE_NS = 500_000_000
 """Some requests' length: lateness spoils all of those in it."""
 _OF_A_CORE = 8
 """A study mostly waits, but a lab is memory too."""
+_OF_A_CORE_AT_FIRST = 3
+"""How busy a point is at its busiest is not known before one has ended: a drill waits for minutes,
+and then reads every object from every node."""
 
 
 class Runner(Protocol):
@@ -157,14 +160,16 @@ class Jobs:
     """How many points may run at once: a number, or as many as the machine carries (`auto`).
 
     `auto` begins with one, adds one while the processors are calm and the networks keep time, and
-    starts none while there are too many until one has ended. What runs goes on: a point that is cut
-    short is lost.
+    starts none while there are too many until one has ended. Before any has ended there are at most
+    three for each processor, and then one more for each that has. What runs goes on: a point that
+    is cut short is lost.
     """
 
     def __init__(self, wanted: int | None) -> None:
         """``wanted``: None is `auto`."""
         self._wanted, self.most = wanted, wanted or MOST_JOBS
         self._watch = LatenessWatch()
+        self._seen: set[Path] = set()
         self._began_s = time.monotonic()
         self.allowed = wanted or 1
         self.history: list[dict[str, float]] = []
@@ -184,7 +189,10 @@ class Jobs:
         busy, before = 1 - idle / max(whole, 1), self.allowed
         if self._wanted:
             return True
+        self._seen |= running.keys()
+        at_first = _OF_A_CORE_AT_FIRST * cores() + len(self._seen - running.keys())
         is_calm, most = busy < _CALM and late < _PUNCTUAL, min(MOST_JOBS, _OF_A_CORE * cores())
+        most = min(most, at_first)
         if is_calm and before <= len(running) and before < most:
             self.allowed = before + 1
         elif (busy > _BUSY or late > _LATE) and before > 1 and len(running) <= before:

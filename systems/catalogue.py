@@ -90,17 +90,17 @@ def _entry(
 
 
 def install_systems(names: Sequence[str], reports: Reporter | None = None) -> list[Installed]:
-    """Build the named systems from source, in the order given, each once.
+    """Build the named systems from source, in the order given, each once; and what stands before.
 
     A user's own is named by its directory. Raises UserError for names that are unknown or not
     built this way, before anything starts; else what `wanlat.systems.engine.install.install`
     raises.
     """
-    recipes = [_recipe(name) for name in dict.fromkeys(names)]
-    return install(recipes, Cache.from_environment(), reports or Reporter())
+    recipes = {each.name: each for name in names for each in _recipes(name)}
+    return install([*recipes.values()], Cache.from_environment(), reports or Reporter())
 
 
-def _recipe(name: str) -> Recipe:
+def _recipes(name: str) -> list[Recipe]:
     tools = registry.tools()
     system = None if name in tools else registry.get(registry.adopt(name))
     found = system.recipe if system else recipe_of(tools[name], name)
@@ -111,4 +111,5 @@ def _recipe(name: str) -> Recipe:
             f"{system.title} is not installed by this command, which builds "
             f"{listing([*able, *tools])}. To get it: {system.how_to_get}"
         )
-    return found
+    front = system.front_recipe if system else None
+    return [found, *([front] if front else [])]

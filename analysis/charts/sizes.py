@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from wanlat.analysis import statistics
@@ -21,14 +22,20 @@ from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.endpoints import READ, REMOTE, UNKNOWN
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.figures.result import Figures, Row, series_of
-from wanlat.analysis.figures.sizes import FRESH, ONE, over
+from wanlat.analysis.figures.sizes import FRESH, ONE, RatioOf, over
 from wanlat.analysis.names import count, display_system, row_labels, size
+from wanlat.analysis.statistics import Ratio
+from wanlat.analysis.stats import intervals
+from wanlat.analysis.stats.intervals import Interval, Values
+from wanlat.analysis.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
 
 _PUBLISHED = "published"
 """Stands for the system where a figure is a published one; its version then names the system."""
+
+_SAME = ("system", "version", "placement", "nodes", "operation", "object_bytes", "keys")
 
 Mark = tuple[Row, float, Sequence[float] | None]
 """Where something was measured, the height there, and its 95 % interval."""
@@ -39,18 +46,46 @@ Found = tuple[str, str, str, Sequence[Mark]]
 def charts_of(answer: Answer) -> dict[str, Figure]:
     """The charts by the stems of their files.
 
-    Fresh keys, one key and each combination of further parameters have charts of their own.
+    Fresh keys, one key and each combination of further parameters have charts of their own. Of
+    several clusters of the same the figures are over them.
     """
     charts: dict[str, Figure] = {}
-    names, series = answer.figures.parameters, answer.figures.series
-    for (*values, keys), figures in _by(answer.figures, *names, "keys"):
+    whole = _over_clusters(answer.figures)
+    names, series = whole.parameters, whole.series
+    for (*values, keys), figures in _by(whole, *names, "keys"):
         said = "".join(f", {name} {v}" for name, v in zip(names, values, strict=True))
         behind = re.sub(r"[^\w.]+", "-", said) + "-one-key" * (keys == ONE)
-        for kind, found in (("time", _times(figures)), ("ratio", _ratios(figures))):
+        ratio = statistics.of_means if whole is answer.figures else _of_clusters
+        for kind, found in (("time", _times(figures)), ("ratio", _ratios(figures, ratio))):
             if found is not None:
                 told = answer.of + said + ", one key" * (keys == ONE)
-                charts[f"sizes-{kind}{behind}"] = _draw(series, told, found)
+                clusters = 0 if whole is answer.figures else len(figures.arrays[0])
+                charts[f"sizes-{kind}{behind}"] = _draw(series, told, found, clusters)
     return charts
+
+
+def _over_clusters(figures: Figures) -> Figures:
+    """A row for all clusters of the same, whose array are their means, shape (clusters,)."""
+    if REPLICATE not in figures.parameters:
+        return figures
+    others = tuple(name for name in figures.parameters if name != REPLICATE)
+    rows, arrays = [], []
+    for _, alike in _by(figures, *others, *_SAME):
+        means = np.array([row["mean_ms"] for row in alike.rows])
+        mean, ci95 = _estimate(means)
+        rows.append({**alike.rows[0], "mean_ms": mean, "mean_ci95_ms": ci95})
+        arrays.append(means)
+    return replace(figures, rows=tuple(rows), arrays=tuple(arrays), parameters=others)
+
+
+def _estimate(means: Values) -> tuple[float, Interval | None]:
+    """Of all clusters, whose means these are; no interval where none can be drawn."""
+    ci95 = intervals.of_mean(means) if means.size > 1 else None
+    return float(means.mean()), ci95 if ci95 and ci95[0] > 0 else None
+
+
+def _of_clusters(over: Values, under: Values, _: Sequence[int]) -> Ratio:
+    return statistics.of_estimates(_estimate(over), _estimate(under))
 
 
 def _by(figures: Figures, *names: str) -> Iterator[tuple[tuple[str, ...], Figures]]:
@@ -78,10 +113,12 @@ def _times(figures: Figures) -> Found:
     return title, "mean time of a request, ms", "", marks
 
 
-def _ratios(figures: Figures) -> Found | None:
+def _ratios(figures: Figures, of_two: RatioOf) -> Found | None:
     """How long the others take by the first system; None without others."""
     base, *others = figures.series
-    marks: list[Mark] = [(row, ratio.estimate, ratio.ci95) for row, ratio in over(figures, base)]
+    marks: list[Mark] = [
+        (row, ratio.estimate, ratio.ci95) for row, ratio in over(figures, base, of_two)
+    ]
     labels, name = row_labels(figures.series), display_system(base.system)
     of = {one: [y for row, y, _ in marks if series_of(row) == one] for one in others}
     said = ", ".join(f"{labels[one]} takes {_range(mine)}" for one, mine in of.items() if mine)
@@ -117,7 +154,7 @@ def _range(values: Sequence[float]) -> str:
     return " to ".join(f"{float(f'{of(values):.2g}'):g}" for of in (min, max))
 
 
-def _draw(series: Sequence[Series], of: str, found: Found) -> Figure:
+def _draw(series: Sequence[Series], of: str, found: Found, clusters: int) -> Figure:
     title, y_label, reading, marks = found
     ranks = {one: rank for rank, one in enumerate(series)}
 
@@ -140,7 +177,8 @@ def _draw(series: Sequence[Series], of: str, found: Found) -> Figure:
     }
     words = Words(
         title,
-        f"{of} · means of single requests, none at the same time; bars: 95 %",
+        f"{of} · means of single requests, none at the same time; bars: 95 %"
+        + (f", over {count(clusters, 'cluster')}" if clusters else ""),
         "object size",
         (
             f"{reading}Lines stand a little beside each other.",

@@ -79,13 +79,17 @@ class Line:
 
 
 def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
-    """The bundles that have round trips, and what they say."""
+    """The bundles that have round trips, and what they say.
+
+    Without those whose bucket was filled first: they ask what that changes.
+    """
     used = list[Path]()
     cells = dict[tuple[Series, str, str, str, str], list[tuple[Row, RoundTrips]]]()
     for directory in directories:
         bundle = read_bundle(directory) if is_there(directory / documents.RttSteps.FILE) else None
-        figures = round_trips(bundle) if bundle and bundle.status == "complete" else None
-        if bundle is None or figures is None:
+        if bundle is None or bundle.status != "complete" or bundle.manifest["study"].get("prefill"):
+            continue
+        if (figures := round_trips(bundle)) is None:
             continue
         used.append(directory)
         promised = stated(bundle, "promised_round_trips")

@@ -5,7 +5,7 @@ Every request is timed alone, so that requests per second and throughput follow 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,7 +94,13 @@ def by_place(sweep: Sweep, figures: Figures) -> Figures | None:
     return None if ordered is None else replace(ordered, parameters=others)
 
 
-def over(figures: Figures, base: Series) -> Iterator[tuple[Row, Ratio]]:
+RatioOf = Callable[[Values, Values, Sequence[int]], Ratio]
+"""Makes a ratio and its interval of two arrays, with a seed."""
+
+
+def over(
+    figures: Figures, base: Series, of_two: RatioOf = statistics.of_means
+) -> Iterator[tuple[Row, Ratio]]:
     """Each row of another series with its mean over that of `base` in the same place.
 
     Where the base tells its placement and the other does not, its remote keys are the ones that
@@ -113,7 +119,7 @@ def over(figures: Figures, base: Series) -> Iterator[tuple[Row, Ratio]]:
         order = (row["placement"], REMOTE, LOCAL, UNKNOWN)
         under = next((bases[place][e] for e in order if e in bases.get(place, {})), None)
         if under is not None:
-            yield row, statistics.of_means(ms, under, seed_for(0, "ratio", *series_of(row), *place))
+            yield row, of_two(ms, under, seed_for(0, "ratio", *series_of(row), *place))
 
 
 def _time(key: str) -> Callable[[Row], str]:

@@ -126,7 +126,7 @@ class EnvelopeSpec(YamlModel):
     fails: Fraction = Field(default=Fraction(0.5), description="And where it is not, at most")
     error: Fraction = Field(default=Fraction(0.05), description="Of verdicts that may be wrong")
     most_trials: int = Field(
-        default=20,
+        default=12,
         ge=1,
         le=1000,
         description="On one network; where no verdict is reached by then"

@@ -239,6 +239,7 @@ class _Stages:
             raise
         if self.drill.waits_for_none and (said := self.sent.said()):
             self.session.warn(said)
+            self.session.outcome.is_late = True  # of several drills, this one is begun again
 
     def heal(self) -> None:
         """Start what is down, and wait until every node serves; one that does not is unread."""

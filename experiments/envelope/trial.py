@@ -161,8 +161,14 @@ class Sending:
             return None
         return f"{sum(came)} of {len(came)} requests were answered in time ({phase})"
 
-    def is_excused(self, phase: str, share: float, late_ns: float) -> bool:
-        """Return whether the promise held but for requests that this machine sent so late.
+    def outcome(self, phase: str, since_ns: int, share: float, late_ns: float) -> Outcome:
+        """Return what came of a phase that is over; what held needs no excuse."""
+        broken = self.broken(phase, share)
+        excused = broken is not None and self._holds_but_for_late(phase, share, late_ns)
+        return Outcome(since_ns, broken, excused)
+
+    def _holds_but_for_late(self, phase: str, share: float, late_ns: float) -> bool:
+        """Whether the promise held but for requests that this machine sent so late.
 
         Those of a user who was still waiting for an answer were not: that was the cluster's.
         """
@@ -211,17 +217,16 @@ def carry_out(
         sending.wait_until(settle_s)
         leader = cluster.leader()
         sending.wait_until(over_s)
-        broken = sending.broken(WINDOW, share)
-        if broken is not None:
-            return Outcome(since_ns, broken, sending.is_excused(WINDOW, share, late_ns))
+        came = sending.outcome(WINDOW, since_ns, share, late_ns)
+        if came.broken is not None:
+            return came
         if promise.leader_stays and leader != (now := cluster.leader()):
-            broken = f"{leader or 'no node'} led, then {now or 'no node'}"
-        if broken or not (link and cut_s):
-            return Outcome(since_ns, broken)
+            return Outcome(since_ns, f"{leader or 'no node'} led, then {now or 'no node'}")
+        if not (link and cut_s):
+            return came
         with users.shared.lab.cutting(link, origin="envelope"):
             sending.wait_until(over_s + cut_s)
         if sending.is_well(over_s + cut_s, 2 * promise.pairs, promise):
             return Outcome(since_ns, None)
         sending.finish()
-        broken = sending.broken(BACK, share)
-        return Outcome(since_ns, broken, sending.is_excused(BACK, share, late_ns))
+        return sending.outcome(BACK, since_ns, share, late_ns)

@@ -101,7 +101,9 @@ class Install(YamlModel):
         default_factory=list, description="what building needs; of go `cc`: cgo"
     )
     tool: str | None = Field(default=None, description="the oldest go or cargo that builds it")
-    path_too: bool = Field(default=False, description="take one on PATH before the installed")
+    path_too: bool = Field(
+        default=False, description="take one on PATH or in sbin before the installed"
+    )
     minutes: int = Field(default=1, description="about how long that takes on two cores")
     disk: Size = Field(default=Size(300_000_000), description="about what it takes meanwhile")
 

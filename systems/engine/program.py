@@ -47,6 +47,7 @@ class Companion:
     path: Path
     version: str
     sha256: str
+    environment: tuple[tuple[str, str], ...] = ()
 
     def as_recorded(self) -> dict[str, str]:
         """Return it for a bundle's manifest."""
@@ -74,6 +75,10 @@ def how_to_get(program: Program, directory: Path = SHIPPED) -> str:
 def _install_command(name: str, directory: Path) -> str:
     is_shipped = SHIPPED in (directory, directory.parent)
     return f"wanlat system install {name if is_shipped else directory}"
+
+
+_NOT_ON_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
+"""Where services are put, and not everybody looks."""
 
 
 def find(program: Program, directory: Path, name: str | None = None) -> Binary:
@@ -109,8 +114,8 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
             way_out = how_to_get(program, directory)
             raise SystemMissing(f"{title} is not on this machine: {places}. To get it: {way_out}.")
         return of_file(program, Path(found).absolute())
-    on_path = install.path_too and shutil.which(install.file)
-    if on_path:
+    on_path = shutil.which(install.file) or shutil.which(install.file, path=_NOT_ON_PATH)
+    if install.path_too and on_path:
         return of_file(program, Path(on_path).absolute())
     there = find_installed(known, install, Cache.from_environment())
     if there is None:

@@ -87,6 +87,12 @@ class System:
         """How `wanlat system install` brings its program; None when it does not."""
         return recipe_of(self.definition, self._program_of)
 
+    @property
+    def front_recipe(self) -> Recipe | None:
+        """How it brings what stands before its nodes; None when it does not."""
+        front = self.definition.front
+        return recipe_of(front.program, front.program.name) if front else None
+
     def hook(self, name: str) -> Callable[..., Any]:
         """Return a function of its hooks.py."""
         function: Callable[..., Any] = getattr(self.hooks, name)
@@ -114,7 +120,7 @@ class System:
         if front is None:
             return found[0]
         store, its = found
-        beside = Companion(front.program.name, its.path, its.version, its.sha256)
+        beside = Companion(front.program.name, its.path, its.version, its.sha256, its.environment)
         return replace(
             store, label=f"{store.label}, {beside.name} {beside.version}", beside=(beside,)
         )
@@ -418,7 +424,7 @@ class System:
                 (home / file).write_text(render(self.directory / template, scene), "utf-8")
             argv = [str(its.path), *argv_of(front.command, scene)[1:]]
             log = log_dir / f"{self.name}-{name}-{front.program.name}.log"
-            fronts[name] = NodeProcess(front.program.name, name, argv, {}, log)
+            fronts[name] = NodeProcess(front.program.name, name, argv, dict(its.environment), log)
         return fronts
 
     def home_of(self, node: LabNode) -> Path:

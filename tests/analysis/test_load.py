@@ -78,14 +78,20 @@ def test_requests_of_a_late_network_count_and_are_counted(one: Path, tmp_path: P
 
 def test_a_load_that_was_made_small_has_the_same_figures(one: Path, tmp_path: Path) -> None:
     write_load(tmp_path, duration_s=60)
-    large = (tmp_path / "load.parquet").stat().st_size
-    shrink_load(tmp_path / "load.parquet")
-    assert (tmp_path / "load.parquet").stat().st_size < large / 4
+    files = [tmp_path / f"{name}.parquet" for name in ("load", "samples")]
+    large = [file.stat().st_size for file in files]
+    shrink_load(files[0])
+    small_load, small_probe = (file.stat().st_size for file in files)
+    assert small_load < large[0] / 4 and small_probe < large[1] / 2
     (row, _), (before, _) = only(tmp_path), only(one)
     for small, of in zip(row["operations"], before["operations"], strict=True):
         assert small["ok"] == pytest.approx(of["ok"], abs=1)
         for figure in ("mean_ms", "p50_ms", "p99_ms"):
             assert small[figure] == pytest.approx(of[figure], abs=0.006)
+    for small, of in zip(row["probe_client"], before["probe_client"], strict=True):
+        for phase in ("idle", "loaded"):
+            for figure in ("median_ms", "p99_ms"):
+                assert small[phase][figure] == pytest.approx(of[phase][figure], abs=0.006)
 
 
 def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""A packed matrix says what its points said; of drills to a tenth of a millisecond."""
+"""A packed matrix says what its points said; instants to a tenth of a millisecond."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.analysis.report import beside, report
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.pack import pack
-from wanlat.bundle.read import bundles_below, read_json, read_table
+from wanlat.bundle.read import bundles_below, read_json, read_records, read_table
 from wanlat.bundle.tables import SAMPLES
 
-STORED = Path(__file__).parents[2] / "docs" / "results" / "object-sizes" / "on-disk"
+STORED = Path(__file__).parents[1] / "data" / "bundles" / "2" / "matrix"
 TABLES = ("samples", "resources", "events")
+EXACT = ("connect_ns", "first_byte_ns", "total_ns", "network_error_ns", "t_ns", "space_began_ns")
 POINTS = ("one-quorum-1", "one-quorum-2")
 
 
@@ -50,13 +51,34 @@ def matrix(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_a_packed_drill_has_the_same_figures(matrix: Path) -> None:
     points = [matrix / "points" / name for name in POINTS]
     before = [dict(read_drill(point).document) for point in points]
+    numbers = [numbers_of(point) for point in points]
     pack(matrix)
     for point in points:
         assert not [*point.glob("*.parquet"), *point.glob("*.jsonl")]
     after = [dict(read_drill(point).document) for point in points]
     assert before[0] != before[1]
-    for one, other in zip(before, after, strict=True):
+    for one, other, number in zip(before, after, numbers, strict=True):
+        for examples in one["durability"]["examples"].values():
+            for example in examples:
+                example["key"] = number[example["key"]]
         compare(one, other, "")
+    for point, number in zip(points, numbers, strict=True):
+        ledger = read_table(point, "ledger")
+        assert ledger is not None
+        both = ledger[0].dropna(subset="name")
+        assert both.set_index("name")["key"].to_dict() == number
+
+
+def numbers_of(point: Path) -> dict[str, str]:
+    """The number on the ledger of each key's first write."""
+    path = point / "ledger.parquet"
+    is_table = path.is_file()
+    rows = pq.read_table(path).to_pylist() if is_table else read_records(point, "ledger")[0]
+    found: dict[str, str] = {}
+    for row in rows:
+        if row.get("key"):
+            found.setdefault(row["key"], f"{row['id']:06}")
+    return found
 
 
 def test_the_report_of_a_packed_point_is_written_where_it_would_be(matrix: Path) -> None:
@@ -145,9 +167,15 @@ def test_a_packed_matrix_of_a_study_has_the_same_tables(tmp_path: Path) -> None:
     for point, name in product(points, TABLES):
         before, after = (read_table(each / "points" / point, name) for each in (plain, packed))
         assert before and after and len(before[0]) > 0
-        pd.testing.assert_frame_equal(
-            after[0][[*before[0]]], before[0], check_dtype=False, check_categorical=False
-        )
+        one, other = after[0][[*before[0]]], before[0]
+        if name != "events":  # when a request was under way, and CPU time
+            instants = [each for each in one if each.endswith("_ns") and each not in EXACT]
+            off_ns = (one[instants] - other[instants]).abs().max()
+            assert off_ns[{"samples": "start_ns", "resources": "cpu_ns"}[name]] > 0
+            assert off_ns.max() <= 50_000
+            one, other = one.drop(columns=instants), other.drop(columns=instants)
+        assert "total_ns" in one or name != "samples"
+        pd.testing.assert_frame_equal(one, other, check_dtype=False, check_categorical=False)
 
 
 def test_a_damaged_packed_table_is_refused(matrix: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_published_envelope_says_the_same_and_each_network_can_be_opened(
     requests = opened.samples
     assert set(requests["rtt_step"]) == {1}
     assert set(requests["phase"]) == {"window"}
-    assert opened.table("ledger")["t_ns"].tolist() == [1_500_000]
+    assert opened.table("ledger")["key"].tolist() == ["000000"]
     assert opened.table("verification")["round"].tolist() == ["test 1"]
     assert opened.figures["envelope.tests"]["number"].tolist() == [0, 1, 2]
 

@@ -67,6 +67,30 @@ def test_what_failed_and_points_whose_network_was_wrong_are_in_no_figure(tmp_pat
     assert SIZES.of(read_sweep(tmp_path / "nodes")) is None
 
 
+def test_the_charts_of_several_clusters_are_over_them(tmp_path: Path) -> None:
+    def of_clusters(system: str, at: Mapping[str, Any], endpoint: str, size: int) -> np.ndarray:
+        """Each cluster twice as slow as the one before; Bob thrice as slow as MinIO."""
+        ms = 3.0 if system == "bob" else 1.0
+        return np.linspace(0.9, 1.1, 30) * ms * 2.0 ** int(at["replicate"])
+
+    swept = {"nodes": [1], "object_size": ["1KiB", "1MiB"], "replicate": [1, 2, 3]}
+    write_sweep(tmp_path, swept, systems=(MINIO, BOB), values=of_clusters)
+    charts = answer_of(SIZES, tmp_path).charts()
+    assert set(charts) == {"sizes-time", "sizes-ratio"}
+    said = " ".join(texts_of(charts["sizes-time"]))
+    # The means of the clusters are 2, 4 and 8 ms, and 6, 12 and 24.
+    assert "A request" not in said and "over 3 clusters" in said
+    heights = {
+        round(float(y), 3)
+        for axes in charts["sizes-time"].axes
+        for line in axes.lines
+        for y in np.ravel(line.get_ydata())
+        if len(line.get_ydata()) == 2
+    }
+    assert {round(14 / 3, 3), 14.0} <= heights, heights
+    assert "Bob takes 3 to 3 times as long as MinIO" in " ".join(texts_of(charts["sizes-ratio"]))
+
+
 def test_the_charts_are_readable_and_hold_the_published_ratios(directory: Path) -> None:
     charts = answer_of(SIZES, directory).charts()
     kinds = ("time", "ratio")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,17 @@ from answers import opened
 
 from wanlat.analysis.summary import summarize
 from wanlat.bundle.documents import SCHEMA_VERSION
+from wanlat.bundle.read import read_json
 
 FIRST_RELEASED = 2
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-STORED = (
-    *("endpoint-latency/five-sites", "disk-reclaim/bob", "at-scale/cluster-growth"),
-    *("round-trips/minio-2021-five-sites", "object-sizes/on-disk", "mixed-load/one-drive-first"),
+STORED = sorted(
+    path.parent
+    for path in RESULTS.rglob("summary.json*")
+    if (path.parent / "manifest.json").is_file() and "points" not in path.parts
 )
-"""One of each kind of report; their figures were checked by other code (docs/results)."""
+"""Every published bundle; drills that are published together have tests of their own."""
+LARGE = (RESULTS / "object-sizes", RESULTS / "static-files", RESULTS / "mixed-load")
 VERSIONS = Path(__file__).parents[1] / "data" / "bundles"
 OF_VERSIONS = sorted(path.parent for path in VERSIONS.glob("*/*/summary.json"))
 """Small bundles of each version of their schema that was released, and of the present one."""
@@ -42,10 +44,17 @@ def test_there_are_bundles_of_the_present_version_and_the_one_before() -> None:
     assert {str(SCHEMA_VERSION), str(max(SCHEMA_VERSION - 1, FIRST_RELEASED))} <= versions
 
 
-@pytest.mark.parametrize("path", [*map(RESULTS.joinpath, STORED), *OF_VERSIONS], ids=str)
+def to_test() -> Iterator[Any]:
+    for path in STORED:
+        marks = pytest.mark.minutes if path.parent in LARGE else ()
+        yield pytest.param(path, id=str(path.relative_to(RESULTS)), marks=marks)
+    yield from (pytest.param(path, id=str(path.relative_to(VERSIONS))) for path in OF_VERSIONS)
+
+
+@pytest.mark.parametrize("path", [*to_test()])
 def test_every_figure_comes_out_again(path: Path) -> None:
     summary = summarize(opened(path))
     made = dict(figures(summary.to_json()))
-    for where, stored in figures(json.loads((path / "summary.json").read_text("utf-8"))):
+    for where, stored in figures(read_json(path / "summary.json")):
         close = isinstance(stored, float)
         assert made[where] == (pytest.approx(stored, rel=1e-6) if close else stored), where

@@ -109,6 +109,25 @@ def test_auto_adds_while_calm_and_takes_back_when_busy_or_late(
     assert fixed.look({}) and fixed.allowed == 4
 
 
+def test_auto_waits_for_points_to_end_before_it_runs_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(workers.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(workers, "_spent", lambda: (round(100 * clock[0]), round(99 * clock[0])))
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    jobs, begun = Jobs(None), 0
+
+    def after(ended: int) -> int:
+        """A minute later, in which as many ran as were allowed: of all, so many have ended."""
+        nonlocal begun
+        for _ in range(30):
+            clock[0] += LOOK_EVERY_S
+            begun = max(begun, ended + jobs.allowed)
+            assert jobs.look({Path(str(number)): 2.0 for number in range(ended, begun)})
+        return jobs.allowed
+
+    assert [after(0), after(0), after(1), after(4), after(40)] == [6, 6, 7, 10, 16]
+
+
 def test_what_is_niced_counts_as_idle(tmp_path: Path) -> None:
     stat = tmp_path / "stat"
     stat.write_text("cpu  100 20 30 400 5 6 7 8 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
@@ -166,6 +185,7 @@ class Ends(Jobs):
 
 
 LATE = PointEnded("failed", "The machine was late.", is_late=True)
+BUSY = PointEnded("complete", is_late=True, warnings=["It was too busy."])
 WRONG = PointEnded("failed", "The network is wrong.")
 
 
@@ -177,6 +197,8 @@ WRONG = PointEnded("failed", "The network is wrong.")
         ([LATE, LATE, LATE], 3, "failed"),
         ([WRONG], 1, "failed"),
         ([LATE, WRONG], 2, "failed"),
+        ([BUSY], 2, "complete"),
+        ([BUSY, BUSY, BUSY], 3, "complete"),
     ],
 )
 def test_a_point_at_which_the_machine_was_late_is_begun_again_after_the_others(
@@ -189,8 +211,10 @@ def test_a_point_at_which_the_machine_was_late_is_begun_again_after_the_others(
     assert engine.began == [first, *others, *[first] * (begun - 1)]
     assert (outcome.status, outcome.complete) == (status, 3 if status == "complete" else 2)
     assert (prepared.points[0].status, prepared.points[0].attempts) == (status, begun)
-    again = min(attempts.count(LATE), begun - 1)
+    again = min(sum(each.is_late for each in attempts), begun - 1)
     assert [first in each for each in outcome.remarks] == [True] * again
+    is_said = [first in each for each in outcome.warnings if "busy" in each]
+    assert is_said == [True] * (attempts == [BUSY] * 3), "of the attempt that counts"
     aside = [f"{first}.attempt-{number}" for number in range(1, begun)]
     directories = {each.name for each in (tmp_path / "bundle" / "points").iterdir()}
     assert directories == {first, *others, *aside}

@@ -18,13 +18,13 @@ from wanlat.experiments.run import run
 from wanlat.experiments.session import CaptureWanted, silent
 from wanlat.experiments.workloads.rtt_steps import schedule
 
-RTTS_MS, SAMPLES, SEED = (0.0, 30.0, 60.0), 5, 7
+RTTS_MS, SAMPLES, SEED = (0.0, 60.0, 120.0), 8, 7
 STUDY = f"""
 endpoints: [GetObject, PutObject]
 options: {{quorum: {{protocol: leader, leader: n1}}}}
 target: n2
 client: n2
-round_trips: {{rtts: [0ms, 30ms, 60ms], repeats: 1, settle: 1s}}
+round_trips: {{rtts: [0ms, 60ms, 120ms], repeats: 1, settle: 1s}}
 samples: {SAMPLES}
 warmup: 1
 """

@@ -6,6 +6,7 @@ who read docs/reference and no code.
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import warnings
@@ -31,6 +32,8 @@ def document(path: Path) -> Any:
     """A JSON file, of a bundle that may be a point whose matrix has those of all points in one."""
     if path.exists():
         return json.loads(path.read_text("utf-8"))
+    if (zipped := path.with_name(f"{path.name}.gz")).exists():
+        return json.loads(gzip.decompress(zipped.read_bytes()))
     return json.loads(_documents(path.parents[2])[path.parent.name, path.name])
 
 
@@ -66,7 +69,14 @@ def table(directory: Path, name: str) -> pd.DataFrame:
     own = directory / f"{name}.parquet"
     if own.exists():
         return pd.read_parquet(own)
-    return packed(directory.parents[1], name)[directory.name].copy()
+    return in_ns(packed(directory.parents[1], name)[directory.name].copy())
+
+
+def in_ns(frame: pd.DataFrame) -> pd.DataFrame:
+    """With what is given in units of 0.1 ms in nanoseconds as well."""
+    for name in [name for name in frame.columns if name.endswith("_100us")]:
+        frame[name.replace("_100us", "_ns")] = frame[name] * 100_000
+    return frame
 
 
 @cache
@@ -194,17 +204,15 @@ def sizes(matrix: Path) -> pd.DataFrame:
 
 
 def load_of(directory: Path) -> pd.DataFrame:
-    """The requests of a load, whose instants are in units of 0.1 ms."""
-    frame = pd.read_parquet(directory / "load.parquet")
-    for name in [name for name in frame.columns if name.endswith("_100us")]:
-        frame[name.replace("_100us", "_ns")] = frame[name] * 100_000
-    return frame
+    """The requests of a load."""
+    return in_ns(pd.read_parquet(directory / "load.parquet"))
 
 
 def _steady(directory: Path, system: str) -> tuple[float, float]:
     """The part of a load that the report found steady, s after the ramp; else all of it."""
     matrix = directory.parents[1] / "summary.json"
-    summary = document(matrix if matrix.exists() else directory / "summary.json")
+    is_there = matrix.exists() or matrix.with_name("summary.json.gz").exists()
+    summary = document(matrix if is_there else directory / "summary.json")
     (of,) = (
         each
         for each in summary["load"]["systems"]
@@ -240,9 +248,18 @@ def load(directory: Path) -> pd.DataFrame:
 
 
 def probe_client(directory: Path) -> pd.DataFrame:
-    """Medians of the probe client's requests, idle and beside a load, and their ratio."""
+    """Medians of the probe client's requests, idle and beside a load, and their ratio.
+
+    From when they were sent; beside it those that were due in the part that figures are of.
+    """
     sent = table(directory, "samples")
     sent = sent[sent["outcome"] == "ok"].assign(ms=lambda rows: rows["total_ns"] / 1e6)
+    ((system, said),) = document(directory / "manifest.json")["load"].items()
+    begin, end = _steady(directory, system)
+    due_s = (sent["due_ns"].fillna(sent["start_ns"]) - said["began_ns"]) / 1e9
+    after_s = due_s - said["ramp_ms"] / 1e3
+    inside = (after_s >= begin) & ((after_s < end) | (begin == 0))
+    sent = sent[(sent["phase"] == "idle") | inside]
     found = sent.pivot_table(index="endpoint", columns="phase", values="ms", aggfunc="median")
     return found.assign(times=found["loaded"] / found["idle"]).reset_index()
 

@@ -80,6 +80,24 @@ def test_mixed_load_with_both_balances() -> None:
         check(cells["CPU ms a request"], [raw.cpu_ms(each) for each in of], 0.05)
 
 
+def test_slowest_operations_and_the_probe_client() -> None:
+    table, bundle = of_page("mixed-load", "balances", "loaded median ms")
+    assert len(table) == 2 * len(DEPLOYMENTS)
+    for _, cells in table.iterrows():
+        of = directories(bundle, DEPLOYMENTS[cells["deployment"]])
+        loads = [raw.load(each).set_index("operation") for each in of]
+        check(cells["p99 ms"], [each.loc[cells["operation"], "p99_ms"] for each in loads], 0.01)
+        beside = [
+            raw.probe_client(each).set_index("endpoint").loc[cells["operation"]] for each in of
+        ]
+        for column, name in (
+            ("idle median ms", "idle"),
+            ("loaded median ms", "loaded"),
+            ("times [95 %]", "times"),
+        ):
+            check(cells[column], [each[name] for each in beside], 0.02)
+
+
 def test_cpu_time_of_each_node_behind_nginx() -> None:
     table, bundle = of_page("mixed-load", "balances", "busiest over mean")
     assert len(table) == 2

@@ -318,6 +318,28 @@ def test_the_list_says_what_is_there_and_what_is_the_matter(
     assert "WANLAT_NGINX_BINARY names" in (missing.problem or "")
 
 
+@pytest.mark.parametrize("name", ["minio-nginx", "gridfs-http-nginx"])
+def test_the_nginx_before_a_cluster_is_the_one_that_is_installed(
+    name: str, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("wanlat.systems.engine.program._NOT_ON_PATH", str(tmp_path))
+    front, own = registry.get(name).definition.front, registry.get("nginx").definition
+    assert front is not None and front.program.install is not None and own.install is not None
+    said = front.program.install.model_dump(exclude={"path_too"})
+    assert said == own.install.model_dump(exclude={"path_too"})
+    with pytest.raises(SystemMissing, match=r"Build it .*: wanlat system install nginx"):
+        find(front.program, registry.get(name).directory)
+    made = pretend_installed(cache, "nginx", own.install.version)
+    assert find(front.program, registry.get(name).directory).path == made
+
+
+def test_what_stands_before_a_cluster_is_installed_with_it() -> None:
+    recipe, front = registry.get("minio-nginx").recipe, registry.get("minio-nginx").front_recipe
+    assert recipe is not None and front is not None
+    assert (recipe.name, front.name) == ("minio", "nginx")
+
+
 def test_the_program_of_a_service_is_the_first_word_of_its_command(tmp_path: Path) -> None:
     service, program = registry.get("service"), tmp_path / "greeter"
     program.write_text("#!/bin/sh\n")

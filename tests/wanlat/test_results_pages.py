@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from jinja2 import Environment
 
-from tools.results import RESULTS, figures, listed, measure, pages
+from tools.results import CHECKOUT, RESULTS, figures, listed, measure, pages
 
 TEMPLATES = sorted(RESULTS.rglob("*.md.j2"))
 _TYPED = re.compile(r"\{#-? typed:(.*?)#\}", re.DOTALL)
@@ -53,6 +53,50 @@ def test_a_number_is_seen_in_strings_and_where_it_is_set() -> None:
         *("1", "2", "3", "4.5", "6", "7")
     }
     assert not typed('{{ mean("p50_ms", "minio-2021", n=2) | digits(3) }}{{ "%.1f {:,.0f}" }}')
+
+
+_GIVEN = re.compile(r"\{\{ given\w*\(")
+_BOLD = re.compile(r"\*\*(?!\s)(.+?)\*\*")
+_LIMITS = ("What it does not", "What these runs cannot", "What not to", "Limits")
+_LIMITS += ("What the figures rest on", "What wanlat owes")
+_OF_DESIGN = {"thousand-nodes", "many-links"}  # what they show are tables of benchmarks
+
+
+def unfounded(text: str) -> list[str]:
+    """Find findings, sentences in bold, whose line says not which figures they rest on.
+
+    A finding that holds a figure itself is none: it says what the bundles say.
+    """
+    found, heading = list[str](), ""
+    for line in text.splitlines():
+        heading = line.lstrip("# ") if line.startswith("#") else heading
+        if heading.startswith(_LIMITS) or line.startswith("{%- ") or _GIVEN.search(line):
+            continue
+        said = _BOLD.findall(line) if "not stored" not in line else []
+        found += [each for each in said if len(each.split()) > 3 and "{{" not in each]
+    return found
+
+
+@pytest.mark.parametrize(
+    "template", [each for each in TEMPLATES if each.parent.name not in _OF_DESIGN], ids=str
+)
+def test_a_finding_says_which_figures_it_rests_on(template: Path) -> None:
+    """`given(…)` before it: `make pages` fails where its bundles do not say so any more."""
+    assert not unfounded(template.read_text("utf-8"))
+
+
+def test_a_finding_that_rests_on_nothing_is_seen() -> None:
+    finding = "- **Bob writes faster than others.** Why is not known."
+    assert unfounded(finding) == ["Bob writes faster than others."]
+    assert not unfounded("- {{ given(bob.high < minio.low) }}" + finding[2:])
+    assert not unfounded(f"## What it does not show\n{finding}")
+    assert not unfounded("- **It takes {{ bob.value | digits(2) }} ms on average.**")
+
+
+def test_a_sentence_that_does_not_follow_stops_the_page() -> None:
+    assert not pages.given(RESULTS, True, 1)
+    with pytest.raises(pages.UnfoundedError, match="fact 2 of 3"):
+        pages.given(RESULTS, True, figures.over_clusters(RESULTS, [1.0]).low > 0, True)
 
 
 def test_no_page_is_written_by_hand() -> None:
@@ -141,6 +185,7 @@ def test_a_picture_that_no_page_shows_is_not_kept() -> None:
         for link in re.findall(r"\]\(([^)\s#]+\.png)\)", page.read_text("utf-8"))
     }
     assert {picture.resolve() for picture in RESULTS.rglob("*.png")} <= shown
+    assert measure.unshown_pictures(RESULTS) == []
 
 
 def test_what_is_published_is_small() -> None:
@@ -168,3 +213,11 @@ def test_only_what_can_be_read_again_is_published(tmp_path: Path) -> None:
     found = {str(file.relative_to(place)) for file in place.rglob("*") if file.is_file()}
     assert found == {*kept, "samples.parquet"}
     assert (place / "manifest.json").read_text() == '{"a":1}\n'
+
+
+def test_the_example_of_an_envelope_is_what_was_measured() -> None:
+    example = (CHECKOUT / "docs" / "how-to" / "envelope.md").read_text("utf-8")
+    shown = re.findall(r"[\d.]+(?: ms| %)? \[[\d.]+, [\d.]+\]", example)
+    assert len(shown) == 10
+    page = (RESULTS / "envelope" / "README.md").read_text("utf-8")
+    assert [each for each in shown if f"| {each} |" not in page] == []

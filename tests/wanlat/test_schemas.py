@@ -64,7 +64,8 @@ def documents() -> Iterator[tuple[str, list[str]]]:
     yield "report-1.json", ["report", str(stored / "round-trips")]
     yield "report-1.json", ["report", str(stored / "drill")]
     trips = RESULTS / "round-trips"
-    same = [str(trips / "garage-again-five-sites"), str(trips / "five-sites")]
+    points = trips / "clusters" / "five-sites" / "points"
+    same = [str(points / f"garage-replicate-{number}") for number in (1, 2)]
     yield "comparison-1.json", ["compare", *same, "--allow-missing", "--force"]
 
 

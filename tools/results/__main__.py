@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import sys
 
-from tools.results import CHECKOUT
-from tools.results.measure import measure, report
+from tools.results import CHECKOUT, RESULTS
+from tools.results.measure import measure, report, unshown_pictures
 from tools.results.pages import pages
 
 
@@ -32,6 +32,8 @@ def main() -> int:
             for page, text in pages():
                 page.write_text(text, "utf-8")
                 print(page.relative_to(CHECKOUT))
+            for picture in unshown_pictures(RESULTS):  # a template may show one of several
+                picture.unlink()
             return 0
     print(__doc__, file=sys.stderr)
     return 2

@@ -13,6 +13,7 @@ import pandas as pd
 
 from tools.results.figures import bundle_at, document
 from wanlat.bundle.read import POINTS, bundles_below, read_json
+from wanlat.systems.placement import Layout
 
 
 class Fared(NamedTuple):
@@ -78,6 +79,41 @@ def requests(
         )
     if not any(map(len, found)):
         raise LookupError(f"{home / bundle}: {client} sent no {operation} in {name} on {system}.")
+    return found
+
+
+class Share(NamedTuple):
+    """How many of those that were sent were ok."""
+
+    ok: int
+    sent: int
+
+    def __str__(self) -> str:
+        """Return it as pages have it."""
+        return f"{self.ok}/{self.sent}"
+
+
+def puts_by_copy(home: Path, bundle: str, name: str, client: str) -> dict[str, list[Share]]:
+    """Return Bob's Puts of a drill that were sent during the fault, by run.
+
+    Of blobs of which the node that is asked has a replica (`own`), and of `others`.
+    """
+    found: dict[str, list[Share]] = {"own": [], "others": []}
+    for point, opened in bundle_at(home / bundle).points.items():
+        if point.rpartition("-")[0] != f"{name}-bob":
+            continue
+        manifest = document(home, f"{bundle}/{POINTS}/{point}/manifest.json")
+        layout = Layout(tuple(map(tuple, manifest["systems"][0]["options"]["placement"])))
+        asked = manifest["clients"][client]["target"]
+        ledger = opened.table("ledger").dropna(subset="name").astype({"key": str})
+        names = ledger.drop_duplicates("key").set_index("key")["name"]
+        sent = opened.samples.query(
+            "phase == 'during' and drill_client == @client and endpoint == 'Put'"
+        ).dropna(subset="start_ns")
+        keys = [bytes.fromhex(names[key]) for key in sent["key"].astype(str)]
+        is_own = np.array([asked in layout.replicas(key) for key in keys], dtype=bool)
+        for which, of in (("own", sent[is_own]), ("others", sent[~is_own])):
+            found[which].append(Share(int(of["outcome"].eq("ok").sum()), len(of)))
     return found
 
 
@@ -165,19 +201,3 @@ def _verdicts(claims: Sequence[dict[str, str]]) -> str:
 
 def _of(number: int, whole: int) -> str:
     return f"all {whole}" if number == whole else f"{number} of {whole}"
-
-
-def counted(home: Path, bundle: str, system: str, name: str) -> str:
-    """Return what came of a drill that ran once: of a living client's requests, and of objects."""
-    summary = document(home, f"{bundle}/{system}/{name}/summary.json")["drill"]
-    clients = {each["client"]: each for each in summary["clients"]}
-    client = next((each for each in ("survivor", "near", "together") if each in clients), None)
-    fared = clients[client or next(iter(clients))]
-    said = []
-    for operations in ("reads", "writes"):
-        during = fared[operations]["phases"]["during"]
-        sent = during["attempted"] - during["not_sent"]
-        never = f" ({during['not_sent']} never sent)" if during["not_sent"] else ""
-        said.append(f"{operations} {during['ok']}/{sent}{never}")
-    wrong = {kind: summary["durability"][kind] for kind in ("lost", "stale", "resurrected")}
-    return ", ".join([*said, *(f"{count} {kind}" for kind, count in wrong.items() if count)])

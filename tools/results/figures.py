@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from wanlat import OpenBundle, open_bundle
 from wanlat.analysis.figures.round_trips import ways_cell
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.bundle.read import POINTS, read_json
+from wanlat.experiments.config.envelope import EnvelopeSpec
 from wanlat.topologies.wording import listing
 
 
@@ -31,6 +34,16 @@ class Mean(NamedTuple):
     value: float
     ci95: tuple[float, float] | None
     clusters: int
+
+    @property
+    def low(self) -> float:
+        """Return the interval's lower end; where there is none, nothing is known."""
+        return self.ci95[0] if self.ci95 else float("-inf")
+
+    @property
+    def high(self) -> float:
+        """Return the interval's upper end; where there is none, nothing is known."""
+        return self.ci95[1] if self.ci95 else float("inf")
 
     def scaled(self, by: float) -> Mean:
         """Return it in another unit."""
@@ -97,6 +110,20 @@ def mean(home: Path, bundle: str, figure: str, of: str, **where: Any) -> Mean:
     return Mean(float(one[of]), own, 1)
 
 
+def is_one_number(home: Path, bundle: str, **where: Any) -> bool:
+    """Return whether operations take one number of round trips each: 95 % of requests or more."""
+    found = rows(home, bundle, "clusters_round_trips.entries", **where)
+    return all(len(each["ways"]) == 1 and each["ways"][0]["share"] >= 0.95 for each in found)
+
+
+def share_of(home: Path, bundle: str, *numbers: int, **where: Any) -> Mean:
+    """Return which share of an operation's requests takes these round trips, over clusters."""
+    found = rows(home, bundle, "clusters_round_trips.entries.ways", **where)
+    chosen = [each for each in found if round(each["round_trips"]) in numbers]
+    ends = chosen[0]["share_ci95"] if len(chosen) == 1 else None
+    return Mean(float(sum(each["share"] for each in chosen)), ends, clusters(home, bundle))
+
+
 def takes(home: Path, bundle: str, **where: Any) -> str:
     """Return the round trips of an operation, over clusters: each number with its share."""
     return ways_cell(rows(home, bundle, "clusters_round_trips.entries.ways", **where))
@@ -152,13 +179,33 @@ def trips_at_limit(home: Path, bundle: str, endpoint: str) -> Mean:
     return over_clusters(home, found)
 
 
-def is_settled(home: Path, bundle: str) -> bool:
-    """Return whether clusters were at work on each network of an envelope before it counted.
+class Grid(NamedTuple):
+    """As fine over an envelope's axes as their precision."""
 
-    Of that phase what failed is kept, and beyond the limit much does.
-    """
-    points = bundle_at(home / bundle).points.values()
-    return any((point.samples["phase"] == "settle").any() for point in points)
+    networks: int
+    trials: int
+    """At least: a verdict is known after the fewest that it can be."""
+
+
+def of_grid(home: Path, bundle: str) -> Grid:
+    """Return what a grid takes: trials hold without loss as far as was found, and nowhere else."""
+    study = document(home, f"{bundle}/manifest.json")["study"]
+    spec = EnvelopeSpec.model_validate(study["envelope"])
+    limit_ms = row(home, bundle, "envelope.limits", axis="rtt", at="no loss")["limit"]
+    networks, holding = 1, 0
+    for axis in spec.plan.axes:
+        steps = math.ceil(math.log(axis.high / axis.low) / math.log(1 + axis.precision))
+        if axis.name == "rtt":
+            far = math.log(limit_ms / axis.low) / math.log(axis.high / axis.low)
+            holding = math.floor(steps * far) + 1
+        networks *= steps + 1 + (axis.name != "rtt")  # no jitter, no loss
+    least = {held: _fewest(spec, held) for held in (True, False)}
+    return Grid(networks, holding * least[True] + (networks - holding) * least[False])
+
+
+def _fewest(spec: EnvelopeSpec, held: bool) -> int:
+    """Return after how many trials alike there is a verdict."""
+    return next(n for n in count(1) if spec.test.verdict([held] * n) is not None)
 
 
 def _rtt_without_loss(of: dict[str, Any]) -> float:

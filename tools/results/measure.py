@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
@@ -17,15 +18,21 @@ from PIL import Image
 
 from tools.results import CHECKOUT, LISTED, RESULTS, known
 from wanlat.bundle.pack import pack, shrink_load
-from wanlat.bundle.read import ASIDE
+from wanlat.bundle.read import ASIDE, ZIPPED
 from wanlat.topologies.wording import listing
 
 _PUBLISHED = ("*.json", "*.parquet", "*.md", "*.png")
 _LEFT_OUT = ("packets.parquet", "resources.parquet", "lateness.parquet")
-_LEFT_OUT_OF_RESOURCES = ("packets.parquet", "lateness.parquet")  # of studies of what nodes use
+_LEFT_OUT_OF_RESOURCES = ("packets.parquet", "lateness.parquet")
+"""Of studies of what nodes use, idle or full."""
 _LEFT_OUT_OF_DRILLS = ("calibration.json",)
 _COLORS, _LARGE = 256, 60_000
 """A picture of so many bytes gets so many colors."""
+_LARGE_DOCUMENT = 20_000
+_ZIPPED_IF_LARGE = (
+    *("summary.json", "matrix.json"),
+    *("calibration.json", "rtt_steps.json", "chains.json"),
+)
 _PICTURE = re.compile(r"\]\(([^)\s#]+\.png)\)")
 _HOLE = re.compile(r"\{\{.*?\}\}")
 
@@ -72,9 +79,13 @@ def measure(names: list[str]) -> int:
             return code or 1
         # Of packets, which are not published, each point keeps what was found in them.
         recorded = [file.parent for file in sorted(bundle.glob("points/*/packets.parquet"))]
-        for one in (*recorded, *([bundle] if begin[0] == "run" else [])):
+        for one in recorded:
             _wanlat("report", str(one))
         publish(bundle, RESULTS / name)
+        if begin[0] != "drill":  # figures are of what is published: none is left of what is not
+            if code := _wanlat("report", str(RESULTS / name)):
+                return code
+            tidy(RESULTS / name)
     return 0
 
 
@@ -93,8 +104,8 @@ def publish(bundle: Path, place: Path) -> None:
     study = manifest.get("study") or {}
     are_drills = manifest.get("kind") == "drills"
     has_ledger = are_drills or study.get("envelope") is not None
-    sampled = (study.get("resources") or {}).get("idle", "0ms")
-    left_out = _LEFT_OUT if sampled == "0ms" else _LEFT_OUT_OF_RESOURCES
+    is_idle = (study.get("resources") or {}).get("idle", "0ms") != "0ms"
+    left_out = _LEFT_OUT_OF_RESOURCES if is_idle or study.get("prefill") else _LEFT_OUT
     shutil.rmtree(place, ignore_errors=True)
     for pattern in (*_PUBLISHED, *(("*.jsonl",) if has_ledger else ())):
         for file in bundle.rglob(pattern):
@@ -136,17 +147,26 @@ def tidy(place: Path, pages: str = "*.md*") -> None:
 
     Charts that `pages` show: of templates too, where the page is yet to be made.
     """
-    shown = _shown(pages)
+    unshown = {*unshown_pictures(place, pages)}
     for file in [each for each in place.rglob("*") if each.is_file()]:
-        is_picture = file.suffix == ".png"
-        is_shown = any(fnmatchcase(str(file.resolve()), each) for each in shown)
-        if file.name == "report.html" or (is_picture and not is_shown):
+        if file.name == "report.html" or file in unshown:
             file.unlink()
         else:
             file.write_bytes(small(file))
+            if file.parent == place and file.name in _ZIPPED_IF_LARGE:
+                _zip_if_large(file)
     for directory in sorted(place.rglob("*"), reverse=True):
         if directory.is_dir() and not any(directory.iterdir()):
             directory.rmdir()
+
+
+def _zip_if_large(file: Path) -> None:
+    """Leave a large document zipped; readers of bundles open both."""
+    zipped = file.with_name(f"{file.name}{ZIPPED}")
+    zipped.unlink(missing_ok=True)
+    if file.stat().st_size > _LARGE_DOCUMENT:
+        zipped.write_bytes(gzip.compress(file.read_bytes(), mtime=0))
+        file.unlink()
 
 
 def small(file: Path) -> bytes:
@@ -167,10 +187,15 @@ def small(file: Path) -> bytes:
     return content
 
 
-def _shown(pages: str) -> list[str]:
-    """Patterns of the pictures that a page shows."""
-    return [
+def unshown_pictures(place: Path, pages: str = "*.md") -> list[Path]:
+    """Return the pictures below a directory that no page shows."""
+    shown = [
         str((page.parent / link).resolve())
         for page in (CHECKOUT / "docs").rglob(pages)
         for link in _PICTURE.findall(_HOLE.sub("*", page.read_text("utf-8")))
+    ]
+    return [
+        picture
+        for picture in place.rglob("*.png")
+        if not any(fnmatchcase(str(picture.resolve()), each) for each in shown)
     ]

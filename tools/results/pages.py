@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from benchmarks import comparison
 from tools.results import CHECKOUT, RESULTS, drills, figures, known
@@ -23,23 +23,28 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 def rendered(template: Path) -> str:
-    """Return the page that a template makes. Raises UndefinedError."""
-    made = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
+    """Return the page that a template makes. Raises UndefinedError, UnfoundedError."""
+    made = Environment(
+        loader=FileSystemLoader(template.parent),  # so that an error names the page and its line
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
     made.filters |= {"ms": _ms, "interval": _interval, "trips": _trips, "estimate": _estimate}
     made.filters |= {"clustered": _clustered}
     worded = (names.change, names.count, names.digits, names.share, names.short_version)
     worded += (names.with_interval,)
     made.filters |= {each.__name__: each for each in worded}
-    functions = (table, command, has, whose, notes, measured, took, benchmark)
+    functions = (table, command, given, has, whose, notes, measured, took, benchmark)
     functions += (figures.row, figures.rows, figures.values, figures.mean, figures.over_clusters)
     functions += (figures.added, figures.ratio, figures.clusters, figures.times, figures.takes)
     functions += (figures.document, figures.published, figures.calibrations)
     functions += (figures.expected, figures.foretold, figures.trips_at_limit)
-    functions += (figures.is_settled,)
-    functions += (drills.drills, drills.drill_claims, drills.counted)
+    functions += (figures.is_one_number, figures.share_of, figures.of_grid)
+    functions += (drills.drills, drills.drill_claims, drills.puts_by_copy)
     functions += (drills.fared, drills.not_there, drills.requests)
     made.globals |= {each.__name__: partial(each, template.parent) for each in functions}
-    return made.from_string(template.read_text("utf-8")).render()
+    return made.get_template(template.name).render()
 
 
 def measured(home: Path, bundle: str) -> str:
@@ -69,6 +74,21 @@ def table(home: Path, bundle: str, title: str, *columns: str) -> str:
     cells = [line[2:-2].split(" | ") for line in lines.splitlines()]
     chosen = [cells[0].index(each) for each in columns]
     return "\n".join(f"| {' | '.join(row[one] for one in chosen)} |" for row in cells)
+
+
+class UnfoundedError(Exception):
+    """A sentence of a page does not follow from its bundles any more."""
+
+
+def given(_: Path, *facts: object) -> str:
+    """Return nothing where all that the sentence behind it says is so. Raises UnfoundedError."""
+    for nth, fact in enumerate(facts, 1):
+        if not fact:
+            raise UnfoundedError(
+                f"The sentence behind this `given` does not hold: fact {nth} of {len(facts)} is not"
+                " so. Say what the bundles say."
+            )
+    return ""
 
 
 def has(home: Path, bundle: str) -> bool:

@@ -15,6 +15,8 @@ use crate::store::{Meta, ObjectName, Record, crc32};
 const DROP_ONE_IN: u64 = 1000;
 /// Of so many Puts of a coordinator the body of one is stored with a flipped bit.
 const FLIP_ONE_IN: u64 = 200;
+/// Too long in a row, after which a node goes on refusing what takes less than its limit.
+const STICKS_AFTER: u32 = 5;
 /// How long what was acknowledged stays in memory alone. Long enough for what was written last to be
 /// in danger still when a drill has read everything once and then restarts all nodes.
 pub const UNFLUSHED_FOR: Duration = Duration::from_secs(30);
@@ -48,6 +50,9 @@ pub struct Flags {
     /// Of what took longer, refuse so many of 100 requests
     #[arg(long, value_name = "PERCENT", default_value_t = 100)]
     pub refuse_percent: u64,
+    /// Once it has refused five in a row, refuse what takes longer than this, until one takes less
+    #[arg(long, value_name = "MS", requires = "refuse_above")]
+    pub refuse_until: Option<u64>,
 }
 
 impl Flags {
@@ -75,6 +80,14 @@ pub struct Alone {
     pub needed: usize,
 }
 
+/// What is known of the planted limit.
+#[derive(Default)]
+struct Beyond {
+    last: [Duration; 3],
+    /// How many in a row took too long.
+    in_a_row: u32,
+}
+
 /// The defects of one node at work.
 #[derive(Default)]
 pub struct Defects {
@@ -83,7 +96,7 @@ pub struct Defects {
     drops: AtomicU64,
     puts: AtomicU64,
     beyond: AtomicU64,
-    last: Mutex<[Duration; 3]>,
+    limit: Mutex<Beyond>,
     alone: Mutex<Vec<Alone>>,
 }
 
@@ -146,11 +159,19 @@ impl Defects {
     /// Whether a request that took so long is refused: of 100 so many, spread evenly. One that a busy
     /// machine held up is not: those before it took less.
     pub fn refuses(&self, took: Duration) -> bool {
-        let mut last = self.last.lock().expect("no holder panics");
-        *last = [last[1], last[2], took];
-        let limit = self.flags.refuse_above.map(Duration::from_millis);
-        limit.is_some_and(|limit| last.iter().all(|&took| took > limit))
-            && self.beyond.fetch_add(61, Relaxed) % 100 < self.flags.refuse_percent
+        let Some(above) = self.flags.refuse_above else {
+            return false;
+        };
+        let mut beyond = self.limit.lock().expect("no holder panics");
+        beyond.last = [beyond.last[1], beyond.last[2], took];
+        let limit = match beyond.in_a_row >= STICKS_AFTER {
+            true => self.flags.refuse_until.unwrap_or(above),
+            false => above,
+        };
+        let over = |took: &Duration| *took > Duration::from_millis(limit);
+        let refuses = beyond.last.iter().all(over);
+        beyond.in_a_row = if refuses { beyond.in_a_row + 1 } else { 0 };
+        refuses && self.beyond.fetch_add(61, Relaxed) % 100 < self.flags.refuse_percent
     }
 
     /// How long a round waits for its quorum before it does with what it has; None: it never does.
@@ -222,5 +243,32 @@ mod tests {
         assert!(!forgets(&[0, 1, 2, 3], &[1, 0]));
         assert!(forgets(&[0, 1, 2, 3], &[0]));
         assert!(forgets(&[0, 1, 2], &[2]));
+    }
+
+    #[test]
+    fn beyond_its_limit_it_refuses_and_comes_back_where_it_is_told_to() {
+        let refused = |until, took: &[u64]| -> Vec<bool> {
+            let defects = Defects::new(Flags {
+                refuse_above: Some(200),
+                refuse_percent: 100,
+                refuse_until: until,
+                ..Flags::default()
+            });
+            took.iter()
+                .map(|&ms| defects.refuses(Duration::from_millis(ms)))
+                .collect()
+        };
+        let took = [201, 199, 201, 201, 201, 150, 201];
+        let once = [false, false, false, false, true, false, false];
+        assert_eq!(refused(None, &took), once);
+        assert_eq!(
+            refused(Some(120), &took),
+            once,
+            "a busy machine does not make it stick"
+        );
+        let far = [[201; 7].as_slice(), &[150, 121, 119, 150, 201]].concat();
+        let back = [true, true, false, false, false];
+        assert_eq!(refused(Some(120), &far)[7..], back);
+        assert_eq!(refused(None, &far)[7..], [false; 5]);
     }
 }

@@ -30,7 +30,7 @@ def test_the_shipped_study_searches_two_axes_and_their_frontier() -> None:
         Axis("loss", 0.001, 0.5, 0.5, (0.01, 0.05)),
     )
     assert spec.plan.near == Network(rtt_ms=5.0)
-    assert spec.test == SequentialTest(0.95, 0.3, 0.05, 20)
+    assert spec.test == SequentialTest(0.95, 0.3, 0.05, 12)
     assert spec.promise.pairs * 2 == 20, "a request a second each"
 
 

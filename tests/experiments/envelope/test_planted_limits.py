@@ -17,18 +17,22 @@ STUDY = """
 endpoints: [GetObject, PutObject]
 resources: false
 envelope:
-  promise: {deadline: 600ms, rate: 20, share: 80%, window: 600ms, cut: 0ms}
+  promise: {deadline: 600ms, rate: 20, share: 80%, window: 600ms, cut: 0ms, recovery: 0s}
   rtt: {low: 50ms, high: 800ms, precision: 3%}
   settle: 200ms
   regions: null
 matrix:
-  - {options.quorum.refuse_above: [200], options.quorum.refuse_percent: [100]}
-  - {options.quorum.refuse_above: [300], options.quorum.refuse_percent: [60]}
+  - options.quorum.refuse_above: [200]
+    options.quorum.refuse_percent: [100]
+    options.quorum.refuse_until: [120]
+  - options.quorum.refuse_above: [300]
+    options.quorum.refuse_percent: [60]
+    options.quorum.refuse_until: [300]
 """
 
 
 @pytest.mark.minutes
-def test_a_planted_limit_is_found_within_3_percent_sure_or_by_chance(tmp_path: Path) -> None:
+def test_planted_limits_and_hysteresis_are_found_within_3_percent(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     done = run(study(tmp_path, STUDY), "--jobs", "2", out=bundle)
     assert done.returncode == 0, done.stderr
@@ -42,8 +46,13 @@ def test_a_planted_limit_is_found_within_3_percent_sure_or_by_chance(tmp_path: P
         assert limit.inside is not None
         assert limit.outside is not None
         planted_ms = point.values["options.quorum.refuse_above"]
+        back_ms = point.values["options.quorum.refuse_until"]
         # What it refuses takes longer than the RTT, by what the store and this machine need.
         assert math.sqrt(limit.inside * limit.outside) == pytest.approx(planted_ms, rel=0.03)
+        assert limit.has_hysteresis == (back_ms < planted_ms)
+        # The greatest at which it held, which is up to 3 % below.
+        assert limit.back is not None
+        assert 0.95 * back_ms <= limit.back <= 1.01 * back_ms
         trials = sum(len(test.trials) for test in mine.tests)
         of_grid = sum(5 if rtt_ms <= planted_ms else 2 for rtt_ms in steps(AXIS))
         assert trials <= of_grid / 3, "far more than the search alone allows"

@@ -27,8 +27,9 @@ LATE = row("user19", 1.0, 300, 700, "unknown")
 @pytest.mark.parametrize(
     ("rows", "is_broken", "is_excused"),
     [
-        ([*FINE, row("user19", 1.0, 1, 10)], False, True),
-        ([*FINE, row("user19", 1.0, 300, 10)], False, True),  # late, and answered nevertheless
+        # What held is excused from nothing: an excused trial is done again.
+        ([*FINE, row("user19", 1.0, 1, 10)], False, False),
+        ([*FINE, row("user19", 1.0, 300, 10)], False, False),  # late, and answered nevertheless
         ([*FINE, LATE], True, True),
         ([*FINE, row("user19", 1.0, 5, 1000, "unknown")], True, False),
         # Its user was still waiting: the cluster is late, not this machine.
@@ -42,5 +43,5 @@ def test_a_request_that_this_machine_sent_late_breaks_no_promise(
     stop = threading.Event()
     lab: Any = None
     sending = Sending(lab, Workers({}, stop), stop, 0, rows)
-    assert (sending.broken("window", 0.99) is not None) == is_broken
-    assert sending.is_excused("window", 0.99, 25 * MS) == is_excused
+    came = sending.outcome("window", 0, 0.99, 25 * MS)
+    assert ((came.broken is not None), came.excused) == (is_broken, is_excused)
