@@ -10,7 +10,7 @@ probe did meanwhile, and CPU time, to 0.1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ _EXACT = (
     *("connect_ns", "first_byte_ns", "total_ns", "network_error_ns"),
     *("t_ns", "space_began_ns"),
 )
-"""Of requests that are alone, and of resources: these are kept as they are."""
+"""Where requests are alone these are kept as they are."""
 _ORDER = {
     "samples": ("drill_client", "operation", "due_ns"),
     "verification": ("round", "node", "key"),
@@ -88,16 +88,27 @@ def shrink_load(path: Path) -> None:
 
 def _rounded_to(table: pa.Table, is_named: bool = True) -> pa.Table:
     """In order of time; instants are whole units, `is_named`: and called so."""
-    table, columns = table.sort_by("start_ns"), {}
+    return _in_units(table.sort_by("start_ns"), fine=_DURATIONS, is_named=is_named)
+
+
+def _in_units(
+    table: pa.Table,
+    *,
+    exact: Sequence[str] = (),
+    fine: Sequence[str] = (),
+    is_named: bool = True,
+) -> pa.Table:
+    """A table whose nanoseconds are rounded, but for `exact` ones; those of `fine` to 10 µs."""
+    columns = {}
     for name in table.column_names:
-        if name in _DURATIONS:
+        if name in fine:
             columns[name] = pc.multiply(_rounded(table[name], _DURATION_NS), _DURATION_NS)
-        elif name.endswith("_ns") and is_named:
-            columns[name.removesuffix("_ns") + COARSE] = _rounded(table[name], COARSE_NS)
-        elif name.endswith("_ns"):
-            columns[name] = pc.multiply(_rounded(table[name], COARSE_NS), COARSE_NS)
-        else:
+        elif not name.endswith("_ns") or name in exact:
             columns[name] = table[name]
+        elif is_named:
+            columns[name.removesuffix("_ns") + COARSE] = _rounded(table[name], COARSE_NS)
+        else:
+            columns[name] = pc.multiply(_rounded(table[name], COARSE_NS), COARSE_NS)
     return pa.table(columns)
 
 
@@ -183,35 +194,19 @@ def _whole_tables(points: Sequence[Path], name: str, *, are_alone: bool) -> Iter
     for point in points:
         if (file := point / f"{name}.parquet").is_file():
             found = pq.read_table(file).replace_schema_metadata()
-            if are_alone and name in _SHRUNK:
-                found = _SHRUNK[name](found)
+            found = _alone(found) if are_alone else found
             yield found.add_column(0, POINT, pa.array([point.name] * found.num_rows))
 
 
 def _alone(table: pa.Table) -> pa.Table:
-    """Samples of requests that are alone. `first_byte_ns` is left out where it is `total_ns`."""
-    columns = _instants_rounded(table)
-    if {"first_byte_ns", "total_ns"} <= columns.keys():
-        first, last = columns["first_byte_ns"], columns["total_ns"]
-        is_both = pc.fill_null(pc.equal(first, last), False)
-        columns["first_byte_ns"] = pc.if_else(is_both, pa.scalar(None, pa.int64()), first)
-    return pa.table(columns)
-
-
-def _instants_rounded(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    columns = {}
-    for name in table.column_names:
-        if name.endswith("_ns") and name not in _EXACT:
-            columns[name.removesuffix("_ns") + COARSE] = _rounded(table[name], COARSE_NS)
-        else:
-            columns[name] = table[name]
-    return columns
-
-
-_SHRUNK: dict[str, Callable[[pa.Table], pa.Table]] = {
-    "samples": _alone,
-    "resources": lambda table: pa.table(_instants_rounded(table)),
-}
+    """Of requests that are alone. `first_byte_ns` is left out where it is `total_ns`."""
+    table = _in_units(table, exact=_EXACT)
+    if not {"first_byte_ns", "total_ns"} <= {*table.column_names}:
+        return table
+    first = table["first_byte_ns"]
+    is_both = pc.fill_null(pc.equal(first, table["total_ns"]), False)
+    rest = pc.if_else(is_both, pa.scalar(None, pa.int64()), first)
+    return table.set_column(table.column_names.index("first_byte_ns"), "first_byte_ns", rest)
 
 
 def _coarse_tables(

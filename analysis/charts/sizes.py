@@ -50,24 +50,23 @@ def charts_of(answer: Answer) -> dict[str, Figure]:
     several clusters of the same the figures are over them.
     """
     charts: dict[str, Figure] = {}
-    whole = _over_clusters(answer.figures)
+    are_clusters = REPLICATE in answer.figures.parameters
+    whole = _over_clusters(answer.figures) if are_clusters else answer.figures
+    ratio = _of_clusters if are_clusters else statistics.of_means
     names, series = whole.parameters, whole.series
     for (*values, keys), figures in _by(whole, *names, "keys"):
         said = "".join(f", {name} {v}" for name, v in zip(names, values, strict=True))
         behind = re.sub(r"[^\w.]+", "-", said) + "-one-key" * (keys == ONE)
-        ratio = statistics.of_means if whole is answer.figures else _of_clusters
+        clusters = len(figures.arrays[0]) if are_clusters else 0
         for kind, found in (("time", _times(figures)), ("ratio", _ratios(figures, ratio))):
             if found is not None:
                 told = answer.of + said + ", one key" * (keys == ONE)
-                clusters = 0 if whole is answer.figures else len(figures.arrays[0])
                 charts[f"sizes-{kind}{behind}"] = _draw(series, told, found, clusters)
     return charts
 
 
 def _over_clusters(figures: Figures) -> Figures:
     """A row for all clusters of the same, whose array are their means, shape (clusters,)."""
-    if REPLICATE not in figures.parameters:
-        return figures
     others = tuple(name for name in figures.parameters if name != REPLICATE)
     rows, arrays = [], []
     for _, alike in _by(figures, *others, *_SAME):
