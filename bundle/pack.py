@@ -10,7 +10,7 @@ probe did meanwhile, and CPU time, to 0.1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from wanlat.bundle.read import (
     COARSE,
     COARSE_NS,
     DOCUMENTS,
+    KEY_NUMBER,
     POINT,
     POINTS,
     is_there,
@@ -40,7 +41,8 @@ _SAMPLES = (
 _STEP = "rtt_step"
 """Of an envelope: the number of the tested network."""
 _LEDGER = ("state", "id", "op", "key", "name", "client", "target", "error")
-"""In order of time; the instants are those of the requests. `name`: the key itself."""
+"""In order of time; the instants are those of the requests. `name`: the key itself, of a system
+that places objects by it."""
 _OF_DRILLS = ("name", "client")
 """Of an envelope, whose users and keys are all of one kind, they tell nothing."""
 _VERIFICATION = ("round", "nodes", "keys", "node", "key", "found", "error", "late")
@@ -61,6 +63,8 @@ _ORDER = {
     "verification": ("round", "node", "key"),
 }
 """What is alike stands together; elsewhere the order says something."""
+_OF_PREPARING = 100
+"""What is written before a drill, of which nothing but the order matters, is kept to 10 ms."""
 _ROWS = 2**12
 """As many as these at least stand together, and are read at once for one point."""
 
@@ -132,10 +136,11 @@ def pack(matrix: Path) -> None:
     is_coarse = are_drills or has_steps
     numbers = {point: _numbers(point) for point in points} if is_coarse else {}
     rounded = _DURATIONS if any((point / "load.parquet").is_file() for point in points) else ()
-    coarse = partial(_coarse_tables, numbers=numbers, has_steps=has_steps)
+    placed = {point for point in numbers if _places_by_key(point)}
+    coarse = partial(_coarse_tables, numbers=numbers, placed=placed, has_steps=has_steps)
     of_points = coarse if is_coarse else partial(_whole_tables, are_alone=not rounded)
     for name in _WITH_LEDGER if is_coarse else _ALONE:
-        if not (found := list(of_points(points, name))):
+        if not (found := _numbered(list(of_points(points, name)))):
             continue
         schemas = [each.schema for each in found]
         schema = _typed(pa.unify_schemas(schemas, promote_options="permissive"), name)
@@ -210,9 +215,14 @@ def _alone(table: pa.Table) -> pa.Table:
 
 
 def _coarse_tables(
-    points: Sequence[Path], name: str, *, numbers: Mapping[Path, Mapping[str, str]], has_steps: bool
+    points: Sequence[Path],
+    name: str,
+    *,
+    numbers: Mapping[Path, Mapping[str, str]],
+    placed: Container[Path],
+    has_steps: bool,
 ) -> Iterator[pa.Table]:
-    """Keys become the `numbers` of their points' writes; a drill's ledger has both.
+    """Keys become the `numbers` of their points' writes; a drill's ledger has both if `placed`.
 
     Of an envelope, which `has_steps`, two things are left out: which key a read was of, and
     requests that no verdict rests on, but for those that failed.
@@ -228,16 +238,37 @@ def _coarse_tables(
         for row in rows:
             if key := row.get("key"):
                 is_read = is_thinned and row["operation"] == "read"
-                row["name"], row["key"] = key, None if is_read else of_key.get(key, key)
+                row["name"] = key if point in placed else None
+                row["key"] = None if is_read else of_key.get(key, key)
         if order := _ORDER.get(name):
             rows.sort(key=lambda row: [(row.get(key) is not None, row.get(key)) for key in order])
         yield pa.Table.from_pylist([{POINT: point.name, **_coarse(row, kept)} for row in rows])
+
+
+def _numbered(found: list[pa.Table]) -> list[pa.Table]:
+    """Tables that have numbers for keys, if each of them is that of a write."""
+    if not found or "key" not in found[0].column_names:
+        return found
+    keys = [pc.cast(each["key"], pa.string()) for each in found]
+    are_numbers = [pc.all(pc.match_substring_regex(each, r"^\d{6}$")).as_py() for each in keys]
+    if False in are_numbers:
+        return found
+    place = found[0].column_names.index("key")
+    return [
+        table.set_column(place, KEY_NUMBER, pc.cast(each, pa.int64()))
+        for table, each in zip(found, keys, strict=True)
+    ]
 
 
 def _numbers(point: Path) -> dict[str, str]:
     """The number on the ledger of each key's first write, which takes less than its name."""
     ledger = _rows(point, "ledger")
     return {row["key"]: f"{row['id']:06}" for row in reversed(ledger) if row.get("key")}
+
+
+def _places_by_key(point: Path) -> bool:
+    """Whether its system says which nodes have the object of a key."""
+    return any(row.get("placement") in ("local", "remote") for row in _rows(point, "samples"))
 
 
 def _rows(point: Path, name: str) -> list[dict[str, Any]]:
@@ -247,9 +278,10 @@ def _rows(point: Path, name: str) -> list[dict[str, Any]]:
 
 def _coarse(row: dict[str, Any], kept: Sequence[str]) -> dict[str, Any]:
     found = {key: row.get(key) for key in kept}
+    unit = _OF_PREPARING if row.get("phase") == "prepare" else 1
     for key in [key for key in kept if key.endswith("_ns")]:
         value = found.pop(key)
-        found[key.removesuffix("_ns") + COARSE] = value and round(value / COARSE_NS)
+        found[key.removesuffix("_ns") + COARSE] = value and unit * round(value / COARSE_NS / unit)
     return found
 
 

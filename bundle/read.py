@@ -37,6 +37,8 @@ ASIDE = ".attempt-"
 _ENDS = (".jsonl", ".parquet")
 COARSE, COARSE_NS = "_100us", 100_000
 """How columns of instants end in a bundle that was made small, and their unit."""
+KEY_NUMBER, _KEY_DIGITS = "key_number", 6
+"""The column, and the digits, of a key that is the number of its first write."""
 ZIPPED = ".gz"
 _AGAIN = "The bundle cannot be trusted; run the study again."
 
@@ -225,6 +227,9 @@ def _packed(directory: Path, name: str) -> tuple[pa.Table, Path] | None:
     except (OSError, pa.ArrowException) as error:
         raise _not_parquet(path, error) from error
     table = _finer(table)
+    if KEY_NUMBER in table.column_names:
+        named = pc.utf8_lpad(pc.cast(table[KEY_NUMBER], pa.string()), _KEY_DIGITS, "0")
+        table = table.set_column(table.column_names.index(KEY_NUMBER), "key", named)
     if "elapsed_ns" in table.column_names and "total_ns" not in table.column_names:
         # An answer that is ok came whole: then the clock stopped.
         is_ok = pc.equal(table["outcome"], "ok")

@@ -221,6 +221,8 @@ class _Running:
                 self._put_off[point.name] += 1
                 self.left.append(point)
                 why = ended.reason or "This machine was too busy to send its requests in time."
+                _put_aside(directory)  # it may say that it is complete
+                self.progress.ends(point, "planned", why)
                 self.outcome.remarks.append(f"{own}begun again after the others. {why}")
             else:
                 self._ahead.remove(point)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path, PurePath
 from pkgutil import resolve_name
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -268,8 +268,13 @@ class Progress:
         point.began, point.ended = now_iso(), None
         self.write(point)
 
-    def ends(self, point: AnyPoint, status: documents.Status, reason: str | None = None) -> None:
-        """Note how an attempt ended."""
+    def ends(
+        self,
+        point: AnyPoint,
+        status: Literal["planned"] | documents.Status,
+        reason: str | None = None,
+    ) -> None:
+        """Note how an attempt ended. `planned`: there is to be another."""
         point.status, point.reason, point.ended = status, reason, now_iso()
         self.write(point)
 

@@ -74,6 +74,8 @@ class Load:
     """Columns that are the same in every row: ``system``, ``version``, ``topology``, ``rtt_ms``."""
     on_row: Callable[[Row], object]
     """Called from the clients' threads."""
+    on_sent: Callable[[str, int], object] = lambda *_: None
+    """Called so too: a request of a phase is handed over so long after it was due, ns."""
     delete_ratio: float = 0.0
     """The share of a writer's requests that delete an object of its own."""
     filled: int = 0
@@ -189,6 +191,8 @@ class PlacedSender(Sender):
 
     def _send(self, turn: Turn, request: Request, then: Callable[[Sample], object]) -> None:
         self._sent, self._then = (turn, request), then
+        if turn.due_ns is not None:
+            self._load.on_sent(turn.phase, time.monotonic_ns() - turn.due_ns)
         self.hand_over(request)
 
 

@@ -67,6 +67,8 @@ _LEAST_FILLING_DEADLINE_MS = 10_000
 _SENT_LATE_NS, _MOST_SENT_LATE = 100_000_000, 0.03
 """On two cores with six to eight real clusters 1 % of the requests were so late; with ten, from 5 %
 to most, and reads that take 25 ms took seconds."""
+_FEW_SENT_LATE = 2
+"""So many of a short phase tell nothing."""
 
 
 def run(
@@ -304,6 +306,7 @@ class _Stages:
             object_bytes=self.drill.object_size.bytes,
             constant={**self.prepared.of_samples, "rtt_ms": rtt_ms},
             on_row=self._take,
+            on_sent=self.sent.handed_over,
             delete_ratio=float(self.drill.delete_ratio),
             filled=self.drill.objects,
         )
@@ -360,29 +363,44 @@ class SentLate:
     """How many requests were sent too long after they were due, though none waited for another.
 
     Then the clients did not get a processor, and nor did the store, of which nobody can see that.
+    What counts is when a request was handed to the probe. Some probes connect, or start a program
+    that does, before they send, and to a node that is down that may take long; but where nothing is
+    broken yet, that too is this machine's doing.
     """
 
     def __init__(self) -> None:
-        self._sent = self._late = 0
+        self._sent, self._late = Counter[str](), Counter[str]()
         self._lock = threading.Lock()
 
+    def handed_over(self, phase: str, after_ns: int) -> None:
+        """Count a request, so long after it was due. May be called from any thread."""
+        if phase in PHASES and phase != "before":
+            self._take(phase, after_ns)
+
     def take(self, row: Row) -> None:
-        """Count a request. Rows may come from any thread."""
-        if row["start_ns"] is not None and row["due_ns"] is not None:
-            with self._lock:
-                self._sent += 1
-                self._late += row["start_ns"] - row["due_ns"] > _SENT_LATE_NS
+        """Count a request of before the faults. Rows may come from any thread."""
+        if row["phase"] == "before" and None not in (row["start_ns"], row["due_ns"]):
+            self._take("before", row["start_ns"] - row["due_ns"])
 
     def said(self) -> str | None:
-        """Say so where it is too many of them."""
-        if self._late <= _MOST_SENT_LATE * self._sent:
+        """Say so where it is too many in any phase."""
+        late = {phase: count for phase, count in self._late.items() if count > _FEW_SENT_LATE}
+        share, phase = max(
+            ((count / self._sent[phase], phase) for phase, count in late.items()), default=(0.0, "")
+        )
+        if share <= _MOST_SENT_LATE:
             return None
         return (
-            f"{100 * self._late / self._sent:.0f} % of the requests were sent more than "
+            f"{100 * share:.0f} % of the requests of the phase `{phase}` were sent more than "
             f"{_SENT_LATE_NS / 1e6:g} ms after they were due: this machine was too busy, and what "
             "was slow or failed may be its doing. Run fewer drills at once (--jobs auto), or "
             "nothing else beside them."
         )
+
+    def _take(self, phase: str, after_ns: int) -> None:
+        with self._lock:
+            self._sent[phase] += 1
+            self._late[phase] += after_ns > _SENT_LATE_NS
 
 
 class Live:

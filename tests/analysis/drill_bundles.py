@@ -83,6 +83,7 @@ class Play:
     heavy_tail: float = 0.0
     in_flight: int = 1
     seed: int = 7
+    placement: str = "unknown"
     files: dict[str, list[Row]] = field(
         default_factory=lambda: {n: [] for n in ("samples", "ledger", "events", "verification")}
     )
@@ -108,7 +109,7 @@ class Play:
                 **{"system": self.series[0], "version": self.series[1], "topology": "four-sites"},
                 **{"client": place["node"], "drill_client": client, "target": place["target"]},
                 **{"operation": operation, "seq": seq, "due_ns": _ns(due_s)},
-                **{"placement": "unknown", "object_bytes": 1024, "rtt_ms": 100.0},
+                **{"placement": self.placement, "object_bytes": 1024, "rtt_ms": 100.0},
                 **{"phase": ("before", "during", "after")[ended], "start_ns": None},
                 "endpoint": "GetObject" if operation == "read" else "PutObject",
             }

@@ -174,8 +174,11 @@ class Ends(Jobs):
 
     def run(self, bundle: Path, point: str, _: Report) -> PointEnded:
         self.began.append(point)
-        (bundle / "points" / point).mkdir(parents=True)
-        return self._told[point].pop(0) if self._told.get(point) else PointEnded("complete")
+        directory = bundle / "points" / point
+        directory.mkdir(parents=True)
+        ended = self._told[point].pop(0) if self._told.get(point) else PointEnded("complete")
+        (directory / "manifest.json").write_text(json.dumps({"status": ended.status}))
+        return ended
 
     def interrupt(self) -> None:
         raise AssertionError("nothing is interrupted")

@@ -566,7 +566,7 @@ def drill(bundle: Path) -> dict[str, Any]:
 @cache
 def packed(matrix: Path, table: str) -> dict[str, pd.DataFrame]:
     """A table of all points of a packed matrix, by the point."""
-    whole = pd.read_parquet(matrix / f"{table}.parquet")
+    whole = pd.read_parquet(matrix / f"{table}.parquet").rename(columns={"key_number": "key"})
     return {str(point): rows for point, rows in whole.groupby("point")}
 
 

@@ -1,13 +1,15 @@
 """What each system writes, starts and promises on a topology: as it was, byte by byte.
 
-After a change that is meant, this test with ``WANLAT_GENERATE=1`` writes configured.json anew,
-whose difference is then read.
+After a change that is meant, this test with ``WANLAT_GENERATE=1 -s`` writes configured.json.gz anew
+and prints the difference, which is then read.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from wanlat.systems.base import Binary, Cluster, Companion
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 
-GOLDEN = Path(__file__).with_name("configured.json")
+GOLDEN = Path(__file__).with_name("configured.json.gz")
 NGINX = Companion("nginx", Path("/opt/nginx"), "1.22.1", "e" * 64)
 BINARY = Binary(Path("/opt/store"), "9.9", "f" * 64, beside=(NGINX,))
 PLANS = {"2+2": plan_of(2, 2, rtt_ms=100), "1": plan_of(1), "3+1+1": plan_of(3, 1, 1, rtt_ms=100)}
@@ -123,12 +125,13 @@ def test_every_system_is_configured_as_before(name: str, tmp_path: Path) -> None
                 found[f"{options} on {shape}"] = json.loads(said.replace(str(homes), "HOMES"))
             except UserError:
                 found[f"{options} on {shape}"] = "refused"
-    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    golden = json.loads(gzip.decompress(GOLDEN.read_bytes())) if GOLDEN.exists() else {}
     if os.environ.get("WANLAT_GENERATE"):
-        lines = (
-            f"{json.dumps(key)}: {json.dumps(each)}"
-            for key, each in {**golden, name: found}.items()
+        was, now = (
+            json.dumps(each, indent=1).splitlines() for each in (golden.get(name, {}), found)
         )
-        GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        print(*unified_diff(was, now, "as it was", name, lineterm=""), sep="\n")
+        written = json.dumps({**golden, name: found}).encode()
+        GOLDEN.write_bytes(gzip.compress(written, mtime=0))
         return
     assert found == golden[name]

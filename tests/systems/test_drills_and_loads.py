@@ -60,11 +60,12 @@ def test_a_drill_finds_what_becomes_of_objects_and_of_writes(
     assert durability["acknowledged"] > 200 and durability["removed"] > 0
     assert not durability["unread"] and not durability["unledgered"]
     events = pd.read_parquet(outcome.directory / "events.parquet")
-    killed, healed = (events[events["kind"] == kind] for kind in ("inject", "heal"))
+    killed, phases = (events[events["kind"] == kind] for kind in ("inject", "phase"))
+    due_ns = phases[phases["subject"] == "after"]["t_ns"].item()
     assert killed["subject"].tolist() == [f"1 kill {victim}"]
     samples = samples_of(outcome.directory)
-    # The phase begins when the kill is due, which a busy machine carries out later.
-    rows = samples[samples["start_ns"].between(killed["t_ns"].item(), healed["t_ns"].item())]
+    # A busy machine kills later than is due, and a node may serve before its start is noted.
+    rows = samples[samples["start_ns"].between(killed["t_ns"].item(), due_ns)]
     of_survivor = rows[rows["drill_client"] == "survivor"]
     assert len(of_survivor) > 20
     reads, writes = (of_survivor[of_survivor["operation"] == each] for each in ("read", "write"))

@@ -13,6 +13,7 @@ import pandas as pd
 
 from tools.results.figures import bundle_at, document
 from wanlat.bundle.read import POINTS, bundles_below, read_json
+from wanlat.experiments.drill.model import PHASES
 from wanlat.systems.placement import Layout
 
 
@@ -142,6 +143,18 @@ def not_there(home: Path, bundle: str, name: str, system: str) -> list[int]:
         )
         is_there = (known_ns <= reads["start_ns"]) & (gone_ns >= reads["end_ns"])
         found.append(int(is_there.sum()))
+    return found
+
+
+def sent_late(home: Path, *bundles: str) -> list[float]:
+    """Return the share of requests that were sent more than 100 ms late, of each phase and run."""
+    found: list[float] = []
+    for bundle in bundles:
+        for each in bundle_at(home / bundle).points.values():
+            sent = each.samples.dropna(subset=["start_ns", "due_ns"])
+            sent = sent[sent["phase"].isin(PHASES)]
+            late = sent["start_ns"] - sent["due_ns"] > 100e6
+            found += late.groupby(sent["phase"].astype(str)).mean().tolist()
     return found
 
 

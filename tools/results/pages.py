@@ -42,7 +42,7 @@ def rendered(template: Path) -> str:
     functions += (figures.expected, figures.foretold, figures.trips_at_limit)
     functions += (figures.is_one_number, figures.share_of, figures.of_grid)
     functions += (drills.drills, drills.drill_claims, drills.puts_by_copy)
-    functions += (drills.fared, drills.not_there, drills.requests)
+    functions += (drills.fared, drills.not_there, drills.requests, drills.sent_late)
     made.globals |= {each.__name__: partial(each, template.parent) for each in functions}
     return made.get_template(template.name).render()
 

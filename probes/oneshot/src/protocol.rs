@@ -53,11 +53,15 @@ pub trait Protocol: Sized {
     /// The request makes no sense: what is wrong with it, and what is allowed.
     fn build(&mut self, request: &Request) -> Result<Built<Self::Ready>, String>;
 
-    /// A connection that is not made yet: no packet is sent. (Or a program, which is started.)
+    /// Begins what takes time before the first request, which need not be waited for.
+    fn get_ready(&mut self) {}
+
+    /// A connection that is not made yet: no packet is sent. (Or a program, which is started, and
+    /// is ready within `allowed_ns`, if that is given.)
     ///
     /// # Errors
     /// There is none, and that is the outcome of the request that it was for.
-    fn link(&self) -> Result<Self::Link, Verdict>;
+    fn link(&mut self, allowed_ns: Option<u64>) -> Result<Self::Link, Verdict>;
 
     /// A connection that was put aside, and can carry a request by now.
     fn regained(&mut self) -> Option<Self::Link> {
@@ -101,6 +105,7 @@ pub fn run<P: Protocol>(input: impl BufRead, mut output: impl Write) -> Result<(
     let mut plan = Plan::new(input);
     let header = plan.header::<P::Header>().map_err(Stopped::Plan)?;
     let mut client = Client::<P>::new(&header, false).map_err(Stopped::Plan)?;
+    client.get_ready();
     while let Some(request) = plan.next_line::<Request>().map_err(Stopped::Plan)? {
         let built = client
             .build(&request)
@@ -133,6 +138,13 @@ impl<P: Protocol> Client<P> {
         })
     }
 
+    /// Begins what the first request on a connection that is kept would have to wait for.
+    fn get_ready(&mut self) {
+        if self.terms.connection == ConnectionMode::KeepAlive {
+            self.protocol.get_ready();
+        }
+    }
+
     /// Makes a request ready.
     ///
     /// # Errors
@@ -153,7 +165,11 @@ impl<P: Protocol> Client<P> {
             .and_then(|mut link| P::is_alive(&mut link).then_some(link))
             .or_else(|| self.protocol.regained());
         let is_new = kept.is_none();
-        let mut link = match kept.map_or_else(|| self.protocol.link(), Ok) {
+        // A request's own deadline counts from here, if a connection is to be made for it.
+        let came_ns = clock::now_ns();
+        let allowed_ns = plan::allowed_ns(request.deadline_ms, self.terms.deadline_ms);
+        let own_ns = request.deadline_ms.map(|_| allowed_ns);
+        let mut link = match kept.map_or_else(|| self.protocol.link(own_ns), Ok) {
             Ok(link) => link,
             Err(verdict) => {
                 let mut record = unsent(request, verdict);
@@ -163,10 +179,12 @@ impl<P: Protocol> Client<P> {
         };
         // What happened on a kept connection between two requests belongs to neither.
         let before = (!self.lean && !is_new).then(|| P::tcp_info(&link));
-        let allowed_ns = plan::allowed_ns(request.deadline_ms, self.terms.deadline_ms);
+        let left_ns = own_ns.filter(|_| is_new).map_or(allowed_ns, |own_ns| {
+            own_ns.saturating_sub(clock::now_ns() - came_ns)
+        });
         let (timing, done) = self
             .protocol
-            .exchange(&mut link, is_new, &mut ready, allowed_ns);
+            .exchange(&mut link, is_new, &mut ready, left_ns);
         let after = (!self.lean).then(|| P::tcp_info(&link));
 
         let mut record = Record::new(request, timing);

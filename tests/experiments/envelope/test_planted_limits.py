@@ -22,12 +22,12 @@ envelope:
   settle: 200ms
   regions: null
 matrix:
-  - options.quorum.refuse_above: [200]
+  - options.quorum.refuse_above: [400]
     options.quorum.refuse_percent: [100]
-    options.quorum.refuse_until: [120]
-  - options.quorum.refuse_above: [300]
+    options.quorum.refuse_until: [240]
+  - options.quorum.refuse_above: [450]
     options.quorum.refuse_percent: [60]
-    options.quorum.refuse_until: [300]
+    options.quorum.refuse_until: [450]
 """
 
 
@@ -47,7 +47,8 @@ def test_planted_limits_and_hysteresis_are_found_within_3_percent(tmp_path: Path
         assert limit.outside is not None
         planted_ms = point.values["options.quorum.refuse_above"]
         back_ms = point.values["options.quorum.refuse_until"]
-        # What it refuses takes longer than the RTT, by what the store and this machine need.
+        # What it refuses takes longer than the RTT, by what the store and this machine need: some
+        # milliseconds, on a busy one, which are less than 3 % of limits as far away as these.
         assert math.sqrt(limit.inside * limit.outside) == pytest.approx(planted_ms, rel=0.03)
         assert limit.has_hysteresis == (back_ms < planted_ms)
         # The greatest at which it held, which is up to 3 % below.

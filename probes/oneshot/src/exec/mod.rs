@@ -9,7 +9,9 @@
 //! A program is kept for many requests, or started for each. One that ended or said what is no answer
 //! is replaced, and no request is told to two. One that was silent until the deadline is put aside:
 //! once it has answered, which nobody hears, it is asked again. An interpreter that is started costs
-//! more of a processor than many requests, and a store that is late is asked by the same few.
+//! more of a processor than many requests, and a store that is late is asked by the same few. One that
+//! is kept is started before there is a request. A request with a deadline of its own waits no longer
+//! than that for a program to be ready, which the next request then finds.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::body;
+use crate::clock;
 use crate::exec::program::{Asked, Debt, Program, Silence};
 use crate::failure::{Cause, Failure};
 use crate::outcome::{self, Verdict};
@@ -34,6 +37,7 @@ pub mod program;
 
 /// For a program to be ready: more than an interpreter needs on a busy machine.
 const START_NS: u64 = 30_000_000_000;
+const NOTHING: &[u8] = b"{\"op\":\"nothing\"}\n";
 /// Of programs whose answer is late; one more, and the oldest is ended.
 const MOST_LATE: usize = 4;
 
@@ -71,8 +75,15 @@ impl HeaderLine for Header {
 pub struct Exec {
     command: Vec<String>,
     environment: BTreeMap<String, String>,
+    starting: Option<Starting>,
     /// The oldest first.
     late: Vec<Program>,
+}
+
+/// A program that is not ready yet.
+struct Starting {
+    program: Program,
+    until_ns: u64,
 }
 
 /// How an answer tells the object that was read.
@@ -111,6 +122,7 @@ impl Protocol for Exec {
         Ok(Exec {
             command: header.command.clone(),
             environment: header.environment.clone(),
+            starting: None,
             late: Vec::new(),
         })
     }
@@ -160,23 +172,38 @@ impl Protocol for Exec {
         }))
     }
 
+    fn get_ready(&mut self) {
+        self.starting = self.start().ok(); // or else the first request is told why not
+    }
+
     /// A program that is ready: started, and has answered that it does nothing.
-    fn link(&self) -> Result<Program, Verdict> {
-        let file = self.command.first().map(String::as_str).unwrap_or_default();
-        let mut program = Program::start(&self.command, &self.environment)
-            .map_err(|error| Verdict::fail(format!("{file} cannot be started: {error}")))?;
-        let fail = |what: String| Verdict::fail(format!("{file} did not become ready: {what}"));
-        match program.ask(b"{\"op\":\"nothing\"}\n", START_NS).result {
+    fn link(&mut self, allowed_ns: Option<u64>) -> Result<Program, Verdict> {
+        let mut starting = match self.starting.take() {
+            Some(starting) => starting,
+            None => self.start()?,
+        };
+        let start_ns = starting.until_ns.saturating_sub(clock::now_ns());
+        let allowed_ns = allowed_ns.map_or(start_ns, |own_ns| own_ns.min(start_ns));
+        let what = match starting.program.hear(allowed_ns) {
             Ok(line) => match answer(&line) {
-                Ok(Answer { ok: true, .. }) => Ok(program),
-                _ => Err(fail(format!(
+                Ok(Answer { ok: true, .. }) => return Ok(starting.program),
+                _ => format!(
                     "to {{\"op\": \"nothing\"}} it answers {:.200}, not {{\"ok\": true}}",
                     String::from_utf8_lossy(&line)
-                ))),
+                ),
             },
-            Err(Silence::Deadline(_)) => Err(fail("it has not answered".into())),
-            Err(Silence::Broken(what)) => Err(fail(what)),
-        }
+            Err(Silence::Deadline(_)) => {
+                if clock::now_ns() < starting.until_ns {
+                    self.starting = Some(starting);
+                }
+                "it has not answered".into()
+            }
+            Err(Silence::Broken(what)) => what,
+        };
+        let file = self.file();
+        Err(Verdict::fail(format!(
+            "{file} did not become ready: {what}"
+        )))
     }
 
     fn regained(&mut self) -> Option<Program> {
@@ -247,6 +274,23 @@ impl Protocol for Exec {
             verdict,
             is_reusable,
         }
+    }
+}
+
+impl Exec {
+    fn file(&self) -> &str {
+        self.command.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// A program that is told to say when it is ready.
+    fn start(&self) -> Result<Starting, Verdict> {
+        let fail = |error| Verdict::fail(format!("{} cannot be started: {error}", self.file()));
+        let mut program = Program::start(&self.command, &self.environment).map_err(fail)?;
+        program.tell(NOTHING);
+        Ok(Starting {
+            program,
+            until_ns: clock::now_ns() + START_NS,
+        })
     }
 }
 

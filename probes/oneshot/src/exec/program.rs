@@ -179,6 +179,20 @@ impl Program {
         }
     }
 
+    /// Hands over a short line, the first, whose answer `hear` awaits.
+    pub fn tell(&mut self, line: &[u8]) {
+        // An empty pipe takes it whole, and that of a program that has ended none: `hear` says so.
+        let _ = write(&self.stdin, line);
+    }
+
+    /// Awaits the answer to what it was told.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn hear(&mut self, allowed_ns: u64) -> Result<Vec<u8>, Silence> {
+        self.ask(b"", allowed_ns).result
+    }
+
     /// Reads once what it says, and returns how much that was; None: nothing yet.
     fn receive(&mut self) -> Result<Option<usize>, Silence> {
         match read(&self.stdout, &mut self.buffer[..]) {

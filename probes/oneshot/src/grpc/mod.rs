@@ -132,7 +132,7 @@ impl Protocol for Grpc {
         self.make_ready(request)
     }
 
-    fn link(&self) -> Result<Session, Verdict> {
+    fn link(&mut self, _: Option<u64>) -> Result<Session, Verdict> {
         Session::new(self.target.address, self.max_message_bytes, self.window)
             .map_err(outcomes::no_socket)
     }

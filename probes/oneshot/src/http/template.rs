@@ -160,7 +160,7 @@ impl Protocol for Http {
         self.make(&template, request, check).map(Built::Ready)
     }
 
-    fn link(&self) -> Result<Connection, Verdict> {
+    fn link(&mut self, _: Option<u64>) -> Result<Connection, Verdict> {
         self.speaker.link()
     }
 

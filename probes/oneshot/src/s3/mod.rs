@@ -141,7 +141,7 @@ impl Protocol for S3 {
         Ok(Built::Ready(self.sign(endpoint, request)))
     }
 
-    fn link(&self) -> Result<Connection, Verdict> {
+    fn link(&mut self, _: Option<u64>) -> Result<Connection, Verdict> {
         self.http.link()
     }
 

@@ -97,6 +97,7 @@ fn a_program_that_dies_leaves_a_doubt_and_its_last_words_and_is_replaced() {
 #[test]
 fn a_deadline_holds_and_the_program_is_replaced() {
     let mut probe = probe(json!({"deadline_ms": 50}));
+    assert_ok(&probe.call("nothing", json!({"deadline_ms": 20_000})));
     let late = probe.call("slow", json!({"deadline_ms": 60}));
     assert_outcome(&late, "unknown", "timeout (first byte)");
     assert!(late["elapsed_ns"].as_u64() >= Some(60_000_000));
@@ -192,6 +193,27 @@ fn what_never_becomes_ready_was_told_nothing() {
     let dead = start(json!(["sh", "-c", "echo no module >&2; exit 1"]));
     let error = "sh did not become ready: the program ended with exit code 1: no module";
     assert_outcome(&dead, "fail", error);
+}
+
+#[test]
+fn a_deadline_of_a_requests_own_counts_while_the_program_becomes_ready() {
+    let script = format!("sleep 1\n{SCRIPT}");
+    let mut probe = probe(json!({"command": ["sh", "-c", script]}));
+    let not_yet = "sh did not become ready: it has not answered";
+    let early = probe.call("pid", json!({"deadline_ms": 50}));
+    assert_outcome(&early, "fail", not_yet);
+    let slow = probe.call("slow", json!({"deadline_ms": 3000}));
+    assert_outcome(&slow, "unknown", "timeout (first byte)");
+    let took_ms = slow["elapsed_ns"].as_u64().unwrap() / 1_000_000;
+    assert!(took_ms < 2500, "of 3000 after some 900: {took_ms}");
+}
+
+#[test]
+fn a_program_is_started_before_there_is_a_request() {
+    let script = format!("sleep 1\n{SCRIPT}");
+    let mut probe = probe(json!({"command": ["sh", "-c", script]}));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_ok(&probe.call("nothing", json!({"deadline_ms": 400})));
 }
 
 #[test]
