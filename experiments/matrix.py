@@ -215,7 +215,6 @@ class _Running:
         with self._lock:
             if ended.is_disk_full:
                 self._hold.make_room()
-            self.progress.ends(point, ended.status, ended.reason)
             del self._running[point.name]
             if ended.is_late and self._put_off[point.name] < _PUT_OFF_AT_MOST:
                 self._put_off[point.name] += 1
@@ -225,6 +224,7 @@ class _Running:
                 self.progress.ends(point, "planned", why)
                 self.outcome.remarks.append(f"{own}begun again after the others. {why}")
             else:
+                self.progress.ends(point, ended.status, ended.reason)
                 self._ahead.remove(point)
                 self.outcome.warnings += [f"{own}{each}" for each in ended.warnings]
                 self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]

@@ -84,6 +84,23 @@ def numbers_of(point: Path) -> dict[str, str]:
     return found
 
 
+def test_instants_of_what_was_written_first_are_kept_to_10_ms(tmp_path: Path) -> None:
+    point = tmp_path / "points" / "one"
+    point.mkdir(parents=True)
+    (tmp_path / "manifest.json").write_text('{"kind": "drills", "schema_version": 2}')
+    start_ns, written = 1_234_567_890, ("prepare", "before")
+    rows = [{"seq": n, "phase": phase, "start_ns": start_ns} for n, phase in enumerate(written)]
+    text = "".join(
+        f"{json.dumps(row | {'outcome': 'ok', 'elapsed_ns': 5 * 10**7})}\n" for row in rows
+    )
+    (point / "samples.jsonl").write_text(text)
+    pack(tmp_path)
+    table = read_table(point, "samples")
+    assert table is not None
+    kept = table[0].set_index("phase")["start_ns"]
+    assert kept.to_dict() == {"prepare": 1_230_000_000, "before": 1_234_600_000}
+
+
 def test_the_report_of_a_packed_point_is_written_where_it_would_be(matrix: Path) -> None:
     pack(matrix)
     point = matrix / "points" / POINTS[0]

@@ -1,17 +1,19 @@
 //! `oneshot exec`: requests that a program of the user's makes, in whatever protocol it knows.
 //!
-//! It is told one request a line, `{"op": "write", "key": "0aff"}`, and answers each with one line:
-//! `{"ok": true}`, `{"not_found": "which object is not there"}`, `{"fail": "why it was certainly not
-//! executed"}` or `{"unknown": "why nobody knows"}`; of a read with `body` (base64) or `sha256` beside
-//! it. What is timed is from the line handed over to the line that came. `{"op": "nothing"}` is to be answered with ok by itself: so a
-//! program says that it is ready, before anything is timed, and so its own share is measured.
+//! The program reads one request a line, `{"op": "write", "key": "0aff"}`, and answers each with one
+//! line: `{"ok": true}`, `{"not_found": "which object is not there"}`, `{"fail": "why it was certainly
+//! not executed"}` or `{"unknown": "why nobody knows"}`; of a read with `body` (base64) or `sha256`
+//! beside it. The clock runs from the line that is written to the line that comes back. The program
+//! itself answers `{"op": "nothing"}` with ok: this shows that it is ready, before anything is timed,
+//! and how much time it takes itself.
 //!
-//! A program is kept for many requests, or started for each. One that ended or said what is no answer
-//! is replaced, and no request is told to two. One that was silent until the deadline is put aside:
-//! once it has answered, which nobody hears, it is asked again. An interpreter that is started costs
-//! more of a processor than many requests, and a store that is late is asked by the same few. One that
-//! is kept is started before there is a request. A request with a deadline of its own waits no longer
-//! than that for a program to be ready, which the next request then finds.
+//! A program serves many requests, or is started for each. One that ends or sends anything else is
+//! replaced, and no request is sent to two. One that does not answer before the deadline is set aside
+//! and used again once it has answered; that answer is dropped. Starting an interpreter takes more CPU
+//! time than many requests, and so a slow store is served by the same few programs.
+//!
+//! A program that serves many requests is started before the first one. A request with a deadline of
+//! its own waits at most that long for the program to be ready; the next request uses the same program.
 
 use std::collections::BTreeMap;
 
@@ -173,7 +175,7 @@ impl Protocol for Exec {
     }
 
     fn get_ready(&mut self) {
-        self.starting = self.start().ok(); // or else the first request is told why not
+        self.starting = self.start().ok(); // if not, the first request reports why
     }
 
     /// A program that is ready: started, and has answered that it does nothing.
@@ -282,7 +284,7 @@ impl Exec {
         self.command.first().map(String::as_str).unwrap_or_default()
     }
 
-    /// A program that is told to say when it is ready.
+    /// A program that reports when it is ready.
     fn start(&self) -> Result<Starting, Verdict> {
         let fail = |error| Verdict::fail(format!("{} cannot be started: {error}", self.file()));
         let mut program = Program::start(&self.command, &self.environment).map_err(fail)?;

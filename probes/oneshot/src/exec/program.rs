@@ -1,4 +1,4 @@
-//! A program that is told one line and answers one, with a deadline to each.
+//! A program that reads a line and answers with one, each with a deadline.
 
 use std::collections::BTreeMap;
 use std::io as std_io;
@@ -179,13 +179,13 @@ impl Program {
         }
     }
 
-    /// Hands over a short line, the first, whose answer `hear` awaits.
+    /// Writes a short line, the first, whose answer `hear` awaits.
     pub fn tell(&mut self, line: &[u8]) {
         // An empty pipe takes it whole, and that of a program that has ended none: `hear` says so.
         let _ = write(&self.stdin, line);
     }
 
-    /// Awaits the answer to what it was told.
+    /// Awaits the answer to that line.
     ///
     /// # Errors
     /// There is none.
