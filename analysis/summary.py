@@ -362,7 +362,10 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
 def _on_lateness(bundles: Sequence[Bundle]) -> str:
     allowed_ms = {bundle.manifest.get("max_network_error_ms") for bundle in bundles} - {None}
     by = f"more than {allowed_ms.pop():g} ms " if len(allowed_ms) == 1 else ""
-    again = "" if any(bundle.is_load for bundle in bundles) else ", and were taken again"
+    # A load sends no request again, nor does a user's own test.
+    studies = [bundle.manifest.get("study") or {} for bundle in bundles if not bundle.is_load]
+    are_again = len(studies) == len(bundles) and all("samples" in study for study in studies)
+    again = ", and were taken again" if are_again else ""
     late = sum(bundle.late for bundle in bundles)
     samples, are = count(late, "sample"), "is" if late == 1 else "are"
     return (

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -130,8 +131,13 @@ def test_a_failed_test_leaves_its_bundle_and_the_others_none(suite: tuple[Path, 
     assert broken[0]["t_ns"] <= rows[1]["start_ns"] <= broken[1]["t_ns"] <= rows[2]["start_ns"]
     done = here("report", str(bundle), "--json")
     assert done.returncode == 0, done.stderr
-    (put,) = [row for row in json.loads(done.stdout)["endpoints"] if row["endpoint"] == "PutObject"]
-    assert put["ok"] == 1
+    # What a busy machine made late is in the bundle, and in no figure.
+    on_time = Counter(row["endpoint"] for row in rows if not row["late"])
+    found = Counter[str]()
+    for row in json.loads(done.stdout)["endpoints"]:
+        found[row["endpoint"]] += row["ok"]
+    assert found == on_time
+    assert "taken again" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
