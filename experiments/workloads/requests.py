@@ -15,13 +15,14 @@ from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
 from wanlat.experiments.config.workloads import BUCKET, Stopwatch, budget_remark
-from wanlat.experiments.network_error import NetworkErrors, Resampling
+from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
 from wanlat.experiments.program_overhead import note_overhead
 from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
 from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
+from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.fewer import fewer_measured
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests

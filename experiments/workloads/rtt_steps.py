@@ -22,11 +22,11 @@ from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.config.workloads import IDLE, RoundTripsSpec
-from wanlat.experiments.network_error import Resampling
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording
 from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
+from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.oneshot import Oneshot, OnSample
 from wanlat.probes.plan import Step
 from wanlat.probes.process import Spawn
