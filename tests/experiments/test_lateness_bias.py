@@ -88,11 +88,11 @@ def test_requests_that_hang_stay_as_frequent_as_they_are() -> None:
 
 
 @pytest.mark.minutes
-@pytest.mark.parametrize("stalls", MACHINES)
 @pytest.mark.parametrize("store", STORES)
-def test_intervals_contain_the_truth_93_times_in_100(store: str, stalls: Stalls) -> None:
+def test_intervals_contain_the_truth_93_times_in_100(store: str) -> None:
+    """Of an interval that is right 95 times in 100, 900 runs show 0.95 ± 0.015."""
     truth, hits = STORES[store], dict[str, list[bool]]()
-    for seed, ended in enumerate(runs(store, stalls, 400)):
+    for seed, ended in enumerate(ended for each in MACHINES for ended in runs(store, each, 300)):
         kept = ended.timed
         found = statistics.describe(ended.took_ms[kept], [1, seed], ended.held_up_ms[kept])
         assert found is not None
