@@ -50,6 +50,7 @@ class Lateness:
     def __init__(self, bins: Iterable[tuple[int, int]] = ()) -> None:
         """``bins``: when each begins, and the greatest lateness in it, ns."""
         self._greatest: dict[int, int] = {}
+        self._ordered: tuple[Instants, Instants] | None = None
         for start_ns, max_ns in bins:
             self.add(start_ns, max_ns)
 
@@ -57,16 +58,16 @@ class Lateness:
         """Take in a bin."""
         for place in range((start_ns - max_ns) // BIN_NS, start_ns // BIN_NS + 1):
             self._greatest[place] = max(max_ns, self._greatest.get(place, 0))
+        self._ordered = None
 
     def during(self, begins_ns: Instants, ends_ns: Instants) -> Instants:
         """Return the greatest lateness between each two instants, ns; 0: none worth mentioning."""
-        places = self._places(0)
-        greatest = np.array([*(self._greatest[place] for place in places.tolist()), 0])
+        places, greatest_ns = self._in_order()
         first, behind = _within(places, begins_ns, ends_ns)
         ranges = np.stack((first, behind), axis=-1).ravel()
         latest: Instants = np.zeros(first.shape, dtype=np.int64)
         if ranges.size:
-            latest = np.maximum.reduceat(greatest, ranges)[::2]
+            latest = np.maximum.reduceat(np.append(greatest_ns, 0), ranges)[::2]
         return np.where(behind > first, latest, 0)
 
     def held_up(self, begins_ns: Instants, ends_ns: Instants, allowed_ns: Instants) -> Instants:
@@ -75,16 +76,19 @@ class Lateness:
         A chain of messages that wait for one another stands still for no longer than that.
         """
         held = np.zeros(begins_ns.shape, dtype=np.int64)
+        places, greatest_ns = self._in_order()
         for allowed in np.unique(allowed_ns):
-            first, behind = _within(self._places(int(allowed)), begins_ns, ends_ns)
+            first, behind = _within(places[greatest_ns > allowed], begins_ns, ends_ns)
             held = np.where(allowed_ns == allowed, (behind - first) * BIN_NS, held)
         shorter: Instants = np.minimum(held, ends_ns - begins_ns)
         return shorter
 
-    def _places(self, above_ns: int) -> Instants:
-        """Return the numbers of the bins in which something was later than that, ascending."""
-        late = sorted(place for place, ns in self._greatest.items() if ns > above_ns)
-        return np.array(late, dtype=np.int64)
+    def _in_order(self) -> tuple[Instants, Instants]:
+        """Return the numbers of the bins, ascending, and the greatest lateness in each."""
+        if self._ordered is None:
+            pairs = np.array(sorted(self._greatest.items()), dtype=np.int64).reshape(-1, 2)
+            self._ordered = pairs[:, 0], pairs[:, 1]
+        return self._ordered
 
 
 def _within(
