@@ -99,11 +99,12 @@ class Bundle(Source):
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """The rows that count: the measuring phase; of a drill what it sent before the faults.
+        """What was sent in the phase that counts: measuring; of a drill, before the faults.
 
-        Of a run under load those of the probe client before the load.
+        Of a run under load what the probe client sent before the load. Outcomes are of all rows;
+        latencies of those that `analysis.groups.timed` lets through.
         """
-        return self.samples[_counts(self.manifest, self.samples)]
+        return self.samples[_is_of_phase(self.manifest, self.samples)]
 
     @property
     def timed(self) -> pd.DataFrame:
@@ -198,6 +199,7 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
     may_lack = is_cut_drill or _has_answers_besides(directory, manifest)
     topology = name_of(manifest.get("topology"), "")
     rows, is_whole, truncated = read_samples(directory, topology, may_lack=may_lack, names=CHECKED)
+    counted = rows[_is_of_phase(manifest, rows)]
     bundle = Bundle(
         directory,
         manifest,
@@ -205,12 +207,10 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
         given=rows if is_whole else None,
         truncated=truncated,
         derived={
-            "timed": rows.loc[_counts(manifest, rows), list(TIMED)],
-            "late": int((_is_of_phase(manifest, rows) & _is_late(rows)).sum()),
+            "timed": counted[list(TIMED)],
+            "late": int(is_late(counted).sum()),
             "uncounted": _uncounted(rows),
-            "network_error_ms": _quantiles_ms(
-                rows.loc[_counts(manifest, rows), "network_error_ns"]
-            ),
+            "network_error_ms": _quantiles_ms(counted.loc[~is_late(counted), "network_error_ns"]),
         },
         messages_of=messages_of,
     )
@@ -230,18 +230,14 @@ def name_of(entry: object, otherwise: str) -> str:
     return str(name) if name else otherwise
 
 
-def _counts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows are of the phase that counts, and of no moment at which the network was late."""
-    return _is_of_phase(manifest, rows) & ~_is_late(rows)
-
-
 def _uncounted(rows: pd.DataFrame) -> dict[str, int]:
     """How many requests of preparation and warm-up there are."""
     counts = rows["phase"].value_counts()
     return {name: int(counts[name]) for name in UNCOUNTED_PHASES if counts.get(name)}
 
 
-def _is_late(rows: pd.DataFrame) -> pd.Series[bool]:
+def is_late(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which requests the network was late for; where that is not known, none."""
     return rows["late"].fillna(False).astype(bool)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.bundle import Bundle, Series, is_late
 from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order, is_known, row_of
 from wanlat.analysis.names import series_order
 from wanlat.analysis.stats.intervals import Values
@@ -78,12 +78,17 @@ def grouped(samples: pd.DataFrame) -> dict[Group, pd.DataFrame]:
     return {group: samples.iloc[rows] for group, rows in positions(samples).items()}
 
 
+def timed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The requests whose latency counts: they succeeded, and the network was not late for them."""
+    return rows[(rows["outcome"] == "ok") & ~is_late(rows)]
+
+
 def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> Values:
-    """Durations in `column` of the requests that succeeded, milliseconds, shape (ok,).
+    """Durations in `column` of the `timed` requests, milliseconds, shape (timed,).
 
     In the order of the rows; a duration that was not recorded is left out.
     """
-    durations = rows.loc[rows["outcome"] == "ok", column].dropna()
+    durations = timed(rows)[column].dropna()
     return durations.to_numpy(dtype="float64") / _NS_PER_MS
 
 

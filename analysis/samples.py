@@ -11,26 +11,30 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wanlat.analysis.endpoints import PLACEMENTS, UNKNOWN
+from wanlat.bundle import tables
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError, NoSamplesError
-from wanlat.bundle.read import read_some, read_table
+from wanlat.bundle.lateness import with_network_error
+from wanlat.bundle.read import read_manifest, read_some, read_table
 
 _GROUPED = ("system", "version", "topology", "endpoint", "outcome", "phase")
 _REQUIRED = (*_GROUPED, "total_ns")
 TIMED = (
     *("system", "version", "endpoint", "placement", "outcome"),
-    *("total_ns", "first_byte_ns", "retransmits", "new_connection"),
+    *("total_ns", "first_byte_ns", "retransmits", "new_connection", "late", "held_up_ns"),
 )
 """The columns that latencies are made of."""
-CHECKED = (*TIMED, "topology", "phase", "start_ns", "network_error_ns", "late")
+CHECKED = (*TIMED, "topology", "phase", "start_ns", "network_error_ns")
 """With what says which rows count: the least that is read of a run."""
+_JUDGED = ("start_ns", "elapsed_ns", "object_bytes", "rtt_ms")
+"""What says how late the network was for a request."""
 _KINDS = {
     **dict.fromkeys((*_GROUPED, "placement", "client", "error"), "string"),
     **dict.fromkeys(("seq", "start_ns", "connect_ns", "first_byte_ns", "total_ns"), "Int64"),
     **dict.fromkeys(("object_bytes", "retransmits", "status", "grpc_status"), "Int64"),
     **{"rtt_ms": "Float64", "new_connection": "boolean"},
     # How late the network was meanwhile, and whether too late; empty where that is not known.
-    **{"network_error_ns": "Int64", "late": "boolean"},
+    **{"network_error_ns": "Int64", "late": "boolean", "held_up_ns": "Int64"},
     # Of the probe's own work, and of studies of round trips; empty elsewhere.
     **dict.fromkeys(("verify_ns", "make_ns", "rtt_step"), "Int64"),
     # Of drills; empty in studies.
@@ -57,6 +61,8 @@ def read_samples(
         )
     frame, path, truncated = found or (pd.DataFrame(), directory, False)
     are_lines = path.suffix == ".jsonl"
+    if are_lines:
+        frame = _with_network_error(frame, directory)
     wanted = tuple(_KINDS) if are_lines or frame.empty else names
     if frame.empty:
         frame = pd.DataFrame(columns=list(wanted))
@@ -70,6 +76,28 @@ def read_samples(
         if wrong.any():
             raise BundleError(_refusal(path, wrong, what))
     return frame, wanted == tuple(_KINDS), truncated
+
+
+def _with_network_error(frame: pd.DataFrame, directory: Path) -> pd.DataFrame:
+    """The requests of a run that was killed, with how late the network was, if it recorded that.
+
+    One that ends writes that beside its samples.
+    """
+    import pyarrow as pa
+
+    bins = read_table(directory, "lateness")
+    allowed_ms = read_manifest(directory).max_network_error_ms
+    needed = pa.schema([tables.SAMPLES.field(name) for name in _JUDGED])
+    if bins is None or allowed_ms is None or frame.empty:
+        return frame
+    instants = bins[0].reindex(columns=tables.LATENESS.names)
+    rows = with_network_error(
+        pa.Table.from_pandas(frame.reindex(columns=list(_JUDGED)), schema=needed),
+        pa.Table.from_pandas(instants, schema=tables.LATENESS, preserve_index=False),
+        1e6 * allowed_ms,
+    )
+    columns = rows.select(["network_error_ns", "late", "held_up_ns"]).to_pandas()
+    return frame.assign(**{str(name): columns[name].to_numpy() for name in columns})
 
 
 def read_rows(directory: Path, at: NDArray[np.intp], names: Sequence[str]) -> pd.DataFrame:

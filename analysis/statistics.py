@@ -7,7 +7,7 @@ docs/reference/statistics.md says why each definition was chosen and how well th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -90,13 +90,18 @@ class Outliers:
         return {**counts, "share": round(self.share, 6)}
 
 
-def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
+def describe(
+    values_ms: Values, seed: int | Sequence[int], held_up_ms: Values | None = None
+) -> Latency | None:
     """Statistics of `values_ms`, shape (n,); None if it is empty.
 
     `seed` fixes the resamples of the bootstrap: the same values and seed give the same interval.
+    `held_up_ms`, shape (n,): by how much a late network may have lengthened each. Intervals reach
+    down to where they lie without it.
     """
     if values_ms.size == 0:
         return None
+    least_ms = values_ms if held_up_ms is None else values_ms - held_up_ms
     ordered = np.sort(values_ms)  # whatever partitions it below is then done in no time
     median, p95, p99 = percentiles(ordered, (50, 95, 99))
     return Latency(
@@ -107,10 +112,21 @@ def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
         max_ms=float(ordered[-1]),
         p95_ms=p95,
         p99_ms=p99,
-        mean_ci95_ms=mean_interval(values_ms, seed),
-        median_ci95_ms=intervals.of_median(ordered),
+        mean_ci95_ms=_reaching(values_ms, least_ms, lambda ms: mean_interval(ms, seed)),
+        median_ci95_ms=_reaching(ordered, least_ms, intervals.of_median),
         outliers=outliers_of(ordered).total,
     )
+
+
+def _reaching(
+    values_ms: Values, least_ms: Values, interval: Callable[[Values], Interval | None]
+) -> Interval | None:
+    """The interval of values that may have been anything down to `least_ms`."""
+    found = interval(values_ms)
+    if found is None or least_ms.sum() == values_ms.sum():
+        return found
+    lower = interval(least_ms)
+    return found if lower is None else (min(lower[0], found[0]), found[1])
 
 
 def percentiles(values: Values, percents: Sequence[float]) -> list[float]:

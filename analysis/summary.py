@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rich.console import Console
 
-from wanlat.analysis.bundle import HOW_ENDED, Bundle, Source, sites_by_node
+from wanlat.analysis.bundle import HOW_ENDED, Bundle, Source, is_late, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
 from wanlat.analysis.grid import Grid, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
@@ -176,7 +176,8 @@ def speed_of(source: Bundle | Sweep) -> dict[str, float] | None:
     runs = [source] if isinstance(source, Bundle) else [p.bundle for p in source.complete]
     bundles = [run for run in runs if run is not None]
     wall_s = source.manifest.get("wall_s")
-    latencies_s = sum(float(run.timed["total_ns"].sum()) for run in bundles) / 1e9
+    rows = [run.timed[~is_late(run.timed)] for run in bundles]
+    latencies_s = sum(float(each["total_ns"].sum()) for each in rows) / 1e9
     if not wall_s or not latencies_s or any(r.is_drill or r.is_load for r in bundles):
         return None
     of = {"wall_s": wall_s, "latencies_s": round(latencies_s, 3)}
@@ -365,7 +366,7 @@ def _on_lateness(bundles: Sequence[Bundle]) -> str:
     # A load sends no request again, nor does a user's own test.
     studies = [bundle.manifest.get("study") or {} for bundle in bundles if not bundle.is_load]
     are_again = len(studies) == len(bundles) and all("samples" in study for study in studies)
-    again = ", and were taken again" if are_again else ""
+    again = ", and were resampled" if are_again else ""
     late = sum(bundle.late for bundle in bundles)
     samples, are = count(late, "sample"), "is" if late == 1 else "are"
     return (

@@ -18,7 +18,7 @@ import pandas as pd
 
 from wanlat.analysis.bundle import EQUAL_WITHIN, Bundle
 from wanlat.analysis.endpoints import LOCAL, REMOTE, with_placement
-from wanlat.analysis.groups import Group, grouped
+from wanlat.analysis.groups import Group, grouped, timed
 from wanlat.analysis.names import count, display_system
 from wanlat.analysis.packets.background import read_background
 from wanlat.analysis.packets.critical_path import critical_paths
@@ -117,7 +117,8 @@ class _System:
                 f"{self.bundle.directory} has no requests of {_name(group)}; there are {there}."
             )
         rows = self.groups[group]
-        ok = rows[(rows["outcome"] == "ok") & rows["start_ns"].notna()]
+        ok = timed(rows)
+        ok = ok[ok["start_ns"].notna()]
         passed = [step for step in self.steps if step.verdict == "pass"]
         if passed and "rtt_step" in ok.columns:
             rtts_ms = sorted({step.requested_rtt_ms for step in passed})

@@ -1,8 +1,13 @@
 """How late the network was at which time, and so during which requests.
 
-What emulates a network tells it in bins of time (`lateness.parquet`): the greatest lateness of the
-packets that left within a bin, and of a sentinel that only wakes up. What left late by 80 ms was
-held up for 80 ms: a request that was on its way at any moment of these may be late because of it.
+The emulation records it in bins of time (`lateness.parquet`): the greatest lateness of the packets
+that left within a bin, and of a sentinel that only wakes up. What left late by 80 ms was held up
+for 80 ms: a request that was on its way at any moment of these may be late because of it.
+
+**Whether a request counts is decided by a window that does not depend on how long it took**: the
+first `window_ns` of it. Of requests judged by their whole length the long ones would be left out
+most often (one that takes T remains with probability exp(-rate * T)), and figures would be those of
+the quick ones. What happens behind the window is not left out but bounded: `held_up_ns`.
 """
 
 from __future__ import annotations
@@ -23,7 +28,20 @@ To move bytes takes the emulation time as well, and what waits behind them is la
 all the copies that a store makes.
 """
 
+LEAST_WINDOW_NS = 20_000_000
+"""Where the network has no length: about as long as stalls of a busy machine last."""
+
 Instants = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def window_ns(rtt_ms: float | np.ndarray[Any, np.dtype[np.float64]]) -> Any:
+    """Return how much of a request, from its start, decides whether it counts: a round trip, ns.
+
+    ``rtt_ms``: the requested RTT of its network, the same for all requests that are compared; NaN:
+    not known.
+    """
+    known = np.nan_to_num(np.asarray(rtt_ms, dtype=np.float64))
+    return np.maximum(LEAST_WINDOW_NS, 1e6 * known).astype(np.int64)
 
 
 class Lateness:
@@ -32,6 +50,7 @@ class Lateness:
     def __init__(self, bins: Iterable[tuple[int, int]] = ()) -> None:
         """``bins``: when each begins, and the greatest lateness in it, ns."""
         self._greatest: dict[int, int] = {}
+        self._ordered: tuple[Instants, Instants] | None = None
         for start_ns, max_ns in bins:
             self.add(start_ns, max_ns)
 
@@ -39,25 +58,55 @@ class Lateness:
         """Take in a bin."""
         for place in range((start_ns - max_ns) // BIN_NS, start_ns // BIN_NS + 1):
             self._greatest[place] = max(max_ns, self._greatest.get(place, 0))
+        self._ordered = None
 
     def during(self, begins_ns: Instants, ends_ns: Instants) -> Instants:
         """Return the greatest lateness between each two instants, ns; 0: none worth mentioning."""
-        places = np.array(sorted(self._greatest), dtype=np.int64)
-        greatest = np.array([*(self._greatest[place] for place in places.tolist()), 0])
-        first = np.searchsorted(places, begins_ns // BIN_NS, side="left")
-        behind = np.searchsorted(places, ends_ns // BIN_NS, side="right")
+        places, greatest_ns = self._in_order()
+        first, behind = _within(places, begins_ns, ends_ns)
         ranges = np.stack((first, behind), axis=-1).ravel()
-        found: Instants = np.zeros(first.shape, dtype=np.int64)
+        latest: Instants = np.zeros(first.shape, dtype=np.int64)
         if ranges.size:
-            found = np.maximum.reduceat(greatest, ranges)[::2]
-        return np.where(behind > first, found, 0)
+            latest = np.maximum.reduceat(np.append(greatest_ns, 0), ranges)[::2]
+        return np.where(behind > first, latest, 0)
+
+    def held_up(self, begins_ns: Instants, ends_ns: Instants, allowed_ns: Instants) -> Instants:
+        """Return for how long between each two instants the network was more than so late, ns.
+
+        A chain of messages that wait for one another stands still for no longer than that.
+        """
+        held = np.zeros(begins_ns.shape, dtype=np.int64)
+        places, greatest_ns = self._in_order()
+        for allowed in np.unique(allowed_ns):
+            first, behind = _within(places[greatest_ns > allowed], begins_ns, ends_ns)
+            held = np.where(allowed_ns == allowed, (behind - first) * BIN_NS, held)
+        shorter: Instants = np.minimum(held, ends_ns - begins_ns)
+        return shorter
+
+    def _in_order(self) -> tuple[Instants, Instants]:
+        """Return the numbers of the bins, ascending, and the greatest lateness in each."""
+        if self._ordered is None:
+            pairs = np.array(sorted(self._greatest.items()), dtype=np.int64).reshape(-1, 2)
+            self._ordered = pairs[:, 0], pairs[:, 1]
+        return self._ordered
+
+
+def _within(
+    places: Instants, begins_ns: Instants, ends_ns: Instants
+) -> tuple[np.ndarray[Any, np.dtype[np.intp]], np.ndarray[Any, np.dtype[np.intp]]]:
+    """Return which of ``places`` lie between each two instants: the first, and that behind."""
+    first = np.searchsorted(places, begins_ns // BIN_NS, side="left")
+    behind = np.searchsorted(places, ends_ns // BIN_NS, side="right")
+    return first, behind
 
 
 def with_network_error(rows: pa.Table, bins: pa.Table | None, allowed_ns: float) -> pa.Table:
-    """Return requests with the columns `network_error_ns` and `late`, filled in where they are not.
+    """Return requests with how late the network was during each, filled in where it is missing.
 
-    ``bins``: rows of `lateness.parquet`; None: it is not known. A request that was never sent has
-    none of both.
+    Columns `network_error_ns` (greatest lateness until the answer), `late` (it exceeds what is
+    allowed within the window) and `held_up_ns` (most by which lateness can have made it longer).
+    ``bins``: rows of `lateness.parquet`; None: it is not known. Of a request that was never sent
+    none is known.
     """
     unknown = (
         rows["start_ns"].is_null().to_numpy()
@@ -67,15 +116,19 @@ def with_network_error(rows: pa.Table, bins: pa.Table | None, allowed_ns: float)
     columns = [
         bins[name].to_pylist() if bins is not None else [] for name in ("start_ns", "max_ns")
     ]
+    lateness = Lateness(zip(*columns, strict=True))
     starts, took, sizes = (
         rows[name].fill_null(0).to_numpy() for name in ("start_ns", "elapsed_ns", "object_bytes")
     )
-    errors = Lateness(zip(*columns, strict=True)).during(starts, starts + took)
-    found = {
-        "network_error_ns": pa.array(errors, mask=unknown),
-        "late": pa.array(errors > allowed_ns + MOVING_NS * sizes, mask=unknown),
+    rtts_ms = rows["rtt_ms"].to_numpy() if "rtt_ms" in rows.column_names else np.zeros(len(starts))
+    allowed = (allowed_ns + MOVING_NS * sizes).astype(np.int64)
+    columns_ns = {
+        "network_error_ns": lateness.during(starts, starts + took),
+        "late": lateness.during(starts, starts + window_ns(rtts_ms)) > allowed,
+        "held_up_ns": lateness.held_up(starts, starts + took, allowed),
     }
-    for name, values in found.items():
+    for name, column in columns_ns.items():
+        values = pa.array(column, mask=unknown)
         place = rows.schema.get_field_index(name)
         if place < 0:
             rows = rows.append_column(name, values)

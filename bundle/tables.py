@@ -35,7 +35,7 @@ SAMPLES = schema_of("""
     topology          string   name of the topology
     client            string   the node where the client runs
     endpoint          string   what was requested
-    seq               int64    position in the plan; beyond it: a sample that was taken again
+    seq               int64    position in the plan; beyond it: resampled
     start_ns          int64    instant just before the request is written, or the connection made
     connect_ns        int64    from start: connected; 0: the connection was kept
     first_byte_ns     int64    from start: first byte of the answer; null: not reached
@@ -66,7 +66,8 @@ SAMPLES = schema_of("""
     key               string   drills: of the object
     rtt_step          int64    number of the RTT step; of an envelope: of the tested network
     network_error_ns  int64    greatest lateness of the network meanwhile; null: not known
-    late              bool     that is more than `max_network_error_ms`: in no figure of latency
+    late              bool     the network was later than allowed in the request's first round trip
+    held_up_ns        int64    most by which a network later than allowed can have lengthened it
 """)
 """One row a request."""
 
@@ -131,7 +132,8 @@ LOAD = schema_of("""
     phase             string  `ramp` or `load`
     new_connection    bool    a connection was made for this request
     network_error_ns  int64   as of samples
-    late              bool    as of samples; such requests are in all figures
+    late              bool    as of samples, in its first 20 ms; such requests are in all figures
+    held_up_ns        int64   as of samples
 """)
 """One row a request of a load."""
 

@@ -330,9 +330,10 @@ class Session:
 
     def network_errors(self, lab: Lab, allowed_ms: float) -> NetworkErrors:
         """Return what says how late a lab's network was during a request."""
+        errors = NetworkErrors(lab.lateness, allowed_ms)
         if lab.lateness.update():
-            self.bundle.write_manifest(max_network_error_ms=allowed_ms)
-        return NetworkErrors(lab.lateness, allowed_ms)
+            self.bundle.write_manifest(max_network_error_ms=errors.allowed_ms)
+        return errors
 
     def start(
         self,

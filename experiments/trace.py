@@ -218,12 +218,12 @@ class TraceWorkload(RttStepsWorkload):
     def _ask(self, lab: Lab, oneshot: Oneshot, stage: str, plan: Requests, take: OnSample) -> None:
         planned = plan.warmup if stage == "warmup" else plan.measure
         chosen = [one for one in planned if one.placement == self._placement]
-        again, done = self.retaking(self.subject.requests, plan.prepare), 0
-        for request in again.following(chosen) if stage == "measure" else chosen:
+        resampling = self.resampled(self.subject.requests, plan.prepare, self.spec.rtts[0].ms)
+        requests = resampling.following(chosen) if stage == "measure" else chosen
+        for done, request in enumerate(requests, start=1):
             oneshot.send(request)
             take(request, oneshot.receive())
-            done += not self.network_was_late
-            self.tell(STAGES[stage], done, len(chosen))
+            self.tell(STAGES[stage], done - self.late, len(chosen))
             self._pause(lab)
             if self.prepared.study.object_size.bytes > _FIRST_WINDOW_BYTES:
                 self._let_it_end(lab)

@@ -147,6 +147,7 @@ def wanlat_lab(
     with ExitStack() as opened:
         with _skipping(request):
             lab = opened.enter_context(session.lab(is_proved=must_be_right))
+        session.network_errors(lab, FOR_LATENCY.p99_ms)
         if must_be_right:
             session.calibrate(lab, FOR_LATENCY)
         yield lab

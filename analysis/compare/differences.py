@@ -243,8 +243,8 @@ def of_round_trips(entry: RoundTrips, other: RoundTrips, at_rtt_ms: float, step:
 
 def of_latencies(rows: pd.DataFrame) -> Figures:
     """The figures of the measured rows (one or more) of one endpoint and placement."""
-    ms, n = ok_ms(rows), len(rows)
-    failures = {"failures": Figure((n - ms.size) / n, wilson(n - ms.size, n))}
+    ms, n, failed = ok_ms(rows), len(rows), int((rows["outcome"] != "ok").sum())
+    failures = {"failures": Figure(failed / n, wilson(failed, n))}
     if ms.size < MIN_OK:
         few = Figure(None, why=f"only {ms.size} requests succeeded, and {MIN_OK} are needed.")
         return {"median_ms": few, "mean_ms": few} | failures

@@ -90,7 +90,7 @@ def in_words(bundle: Bundle) -> InWords | None:
         return InWords((), "No latency is given in RTTs: calibration failed.")
     entries: list[EndpointSummary] = list(figures.arrays)
     sites = sites_by_node(bundle.manifest.get("topology"))
-    oks = [entry.ok for entry in entries if entry.ok] or [0]
+    oks = [entry.latency.n for entry in entries if entry.latency] or [0]
     of = count(max(oks), "request")
     of = of if min(oks) == max(oks) else f"{min(oks)} to {of}"
     agreed = calibration_sentence(bundle)
@@ -167,7 +167,9 @@ def _in_rtts(entry: EndpointSummary, rtt_ms: float, found: dict[str, Any], where
     ]
     found |= {"rtts": rounded(rtts), "ci95": intervals[0]}
     why = None
-    if rtt_ms < SHORTEST_RTT_MS:
+    if entry.is_biased:
+        why = "not decided, because the machine was late when requests were slow or failed"
+    elif rtt_ms < SHORTEST_RTT_MS:
         why = "no number of round trips on so short an RTT"
     elif not all(intervals):
         why = "too few requests to name a number of round trips"

@@ -8,24 +8,31 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from wanlat.analysis import statistics
-from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.bundle import Bundle, is_late
 from wanlat.analysis.endpoints import MEANING, is_known, row_of
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of
-from wanlat.analysis.groups import Group, OfGroup, in_order, ok_ms, positions, seed_of
+from wanlat.analysis.groups import Group, OfGroup, in_order, ok_ms, positions, seed_of, timed
 from wanlat.analysis.names import EN_DASH, format_ms, listing, series_labels
 from wanlat.analysis.report.section import ENDPOINT, Answer, Column, Note, Section
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
-from wanlat.analysis.stats.intervals import Values
+from wanlat.analysis.stats.intervals import Values, holm
+from wanlat.analysis.stats.lateness import difference
 from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.documents import OUTCOMES
 
+_DIFFERS_BELOW = 0.01
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
 
 DEFINITIONS = {
-    "n": "requests measured; statistics are over those that succeeded (ok)",
+    "n": "requests sent in the measuring phase",
+    "latencies": "of the requests that succeeded (ok) and for which the network was not late",
+    "late": "ok requests in no latency: the network was late in their first round trip",
+    "held_up_ms": "most by which lateness behind that can have lengthened the mean",
+    "p_late_differ": "that late requests are as the others, in outcome and duration (Holm)",
     "percentiles": statistics.PERCENTILE_DEFINITION,
     "mean_ci95_ms": statistics.MEAN_INTERVAL_DEFINITION,
     "median_ci95_ms": statistics.MEDIAN_INTERVAL_DEFINITION,
@@ -37,10 +44,10 @@ DEFINITIONS = {
 class EndpointSummary(OfGroup):
     """One endpoint of one version of one system, at one placement.
 
-    `n` requests were measured: `ok` succeeded, `fail` were certainly not executed, of `unknown`
-    nobody knows. `latency` is over the `ok` ones, None if there are none; `values_ms` are theirs,
-    shape (ok,), in the order in which they were sent. `rtt_ms` is that between sites, where all of
-    them are equally far apart.
+    `n` requests were sent: `ok` succeeded, `fail` were certainly not executed, the result of
+    `unknown` is not known. `latency` is over the ok ones for which the network was not late, None
+    if there are none; `values_ms` are theirs, in the order in which they were sent. `rtt_ms` is
+    that between sites, where all of them are equally far apart.
     """
 
     group: Group
@@ -51,6 +58,8 @@ class EndpointSummary(OfGroup):
     latency: statistics.Latency | None
     values_ms: Values
     rtt_ms: float | None = None
+    is_biased: bool = False
+    """Whether requests that are left out because the network was late differ from the others."""
 
 
 def latency(bundle: Bundle) -> Figures | None:
@@ -62,9 +71,40 @@ def latency(bundle: Bundle) -> Figures | None:
     if bundle.has_rtt_steps:
         return None
     if "endpoints" not in bundle.derived:
-        bundle.derived["endpoints"] = figures_of(_rows(bundle))
+        bundle.derived["endpoints"] = _judged(figures_of(_rows(bundle)))
     found: Figures | None = bundle.derived["endpoints"]
     return found
+
+
+def held_up_of(rows: pd.DataFrame) -> Values:
+    """The most by which a late network can have lengthened each of `rows`, milliseconds."""
+    return rows["held_up_ns"].fillna(0).to_numpy(dtype="float64") / 1e6
+
+
+def _difference(rows: pd.DataFrame) -> float | None:
+    """The p-value of requests of a late network being as the others are; None: too few."""
+    took_ms = rows["total_ns"].fillna(0).to_numpy(dtype="float64") / 1e6
+    is_ok = (rows["outcome"] == OUTCOMES[0]).to_numpy(bool)
+    return difference(is_late(rows).to_numpy(bool), is_ok, took_ms, held_up_of(rows))
+
+
+def _judged(figures: Figures | None) -> Figures | None:
+    """Figures that say whether lateness was a matter of chance, of all endpoints together."""
+    if figures is None:
+        return None
+    known = [row["p_late_differ"] for row in figures.rows if row["p_late_differ"] is not None]
+    adjusted = iter(holm(known))
+    ps = [None if row["p_late_differ"] is None else next(adjusted) for row in figures.rows]
+    return replace(
+        figures,
+        rows=tuple(
+            {**row, "p_late_differ": rounded(p)} for row, p in zip(figures.rows, ps, strict=True)
+        ),
+        arrays=tuple(
+            replace(entry, is_biased=p is not None and p < _DIFFERS_BELOW)
+            for entry, p in zip(figures.arrays, ps, strict=True)
+        ),
+    )
 
 
 def rounded(value_ms: float | None) -> float | None:
@@ -83,7 +123,8 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         outcomes = rows["outcome"].value_counts()
         counts = {name: int(outcomes.get(name, 0)) for name in OUTCOMES}
         values_ms, first_bytes_ms = ok_ms(rows), ok_ms(rows, "first_byte_ns")
-        found = statistics.describe(values_ms, seed_of(bundle.seed, group))
+        held_up_ms = held_up_of(timed(rows))
+        found = statistics.describe(values_ms, seed_of(bundle.seed, group), held_up_ms)
         figures = asdict(found) if found else {}
         intervals = {name: figures.get(name) for name in _INTERVALS}
         row: dict[str, Any] = {
@@ -94,6 +135,9 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
             **{name: rounded(figures.get(name)) for name in _FIGURES},
             **{key: ci95 and [rounded(bound) for bound in ci95] for key, ci95 in intervals.items()},
             "outliers": figures.get("outliers", 0),
+            "late": counts["ok"] - values_ms.size,
+            "held_up_ms": rounded(float(held_up_ms.mean())) if values_ms.size else None,
+            "p_late_differ": _difference(rows),
             "first_byte_median_ms": rounded(
                 float(np.median(first_bytes_ms)) if first_bytes_ms.size else None
             ),
@@ -103,7 +147,14 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         yield (
             row,
             EndpointSummary(
-                group, len(rows), **counts, latency=found, values_ms=values_ms, rtt_ms=rtt_ms
+                group,
+                len(rows),
+                counts["ok"],
+                counts["fail"],
+                counts["unknown"],
+                latency=found,
+                values_ms=values_ms,
+                rtt_ms=rtt_ms,
             ),
         )
 
@@ -139,6 +190,19 @@ def _is_spoilt(row: Row) -> bool:
     return bool(row["fail"] or row["unknown"])
 
 
+def _is_biased(row: Row) -> bool:
+    """Whether requests that were left out because the network was late differ from the others."""
+    p = row["p_late_differ"]
+    return p is not None and p < _DIFFERS_BELOW
+
+
+def _may_be_longer(row: Row) -> bool:
+    """Whether lateness within requests may have moved the mean by more than its interval says."""
+    if not row["held_up_ms"] or row["mean_ci95_ms"] is None:
+        return False
+    return bool(row["held_up_ms"] > (row["mean_ci95_ms"][1] - row["mean_ms"]) / 2)
+
+
 def _is_placed(row: Row) -> bool:
     return is_known(row["placement"])
 
@@ -162,17 +226,30 @@ LATENCY = Section(
             _is_spoilt,
             each=" {fail} fail, {unknown} unknown of {n}",
         ),
+        Note(
+            "The machine was late when requests were slow, or failed, more often than at other "
+            "times: the store's own work may have made it late, and latencies without those "
+            "requests are not decided: {rows}.",
+            _is_biased,
+            each=" ({late} of {ok} left out)",
+        ),
+        Note(
+            "The network was late behind the first round trip of requests, which may have "
+            "lengthened their mean by so much at most; intervals reach down that far: {rows}.",
+            _may_be_longer,
+            each=" {held_up_ms:.2g} ms",
+        ),
         Note(f"{MEANING} No figure is over both: it would be that of no request.", _is_placed),
         Note(_lone_placements, _is_placed),
         Note(
             f"p99 rests on fewer than {MIN_N_FOR_P99} successful requests, so it says hardly more "
             "than the maximum: {rows}.",
-            lambda row: 0 < row["ok"] < MIN_N_FOR_P99,
+            lambda row: 0 < row["ok"] - row["late"] < MIN_N_FOR_P99,
         ),
         Note(
             f"No interval of the mean from fewer than {MIN_N_FOR_MEAN_INTERVAL} successful "
             "requests: {rows}.",
-            lambda row: 0 < row["ok"] < MIN_N_FOR_MEAN_INTERVAL,
+            lambda row: 0 < row["ok"] - row["late"] < MIN_N_FOR_MEAN_INTERVAL,
         ),
         Note(
             "Segments that TCP sent again: {total} ({rows}).",
@@ -186,7 +263,7 @@ LATENCY = Section(
         ),
     ),
     charts="wanlat.analysis.charts.sweep:charts_of",
-    is_trouble=_is_spoilt,
+    is_trouble=lambda row: _is_spoilt(row) or _is_biased(row),
     group=lambda row: row_of(row["endpoint"]),
 )
 

@@ -16,7 +16,7 @@ from wanlat.analysis import statistics
 from wanlat.analysis.bundle import IDLE_PHASE, Bundle, Series
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.result import named, short
-from wanlat.analysis.groups import grouped, in_order, ok_ms, seed_for
+from wanlat.analysis.groups import grouped, in_order, ok_ms, seed_for, timed
 from wanlat.analysis.stats.over_time import Estimate, percentile
 
 LOADED_PHASE = "loaded"
@@ -33,7 +33,8 @@ def samples_of(bundle: Bundle, series: Series, zero_ns: int, from_due: bool) -> 
 
     `at_s` is when each was due (before 0: before the load's ramp was over), `felt_ns` lasts from
     then to its answer, as someone who comes at that instant waits. Not `from_due`, as bundles have
-    it that left out instants: from when it was sent.
+    it that left out instants: from when it was sent. Loaded samples are in every figure, as the
+    load's requests are, however late the network was.
     """
     samples = bundle.samples
     is_mine = (samples["system"] == series.system) & (samples["version"] == series.version)
@@ -44,6 +45,7 @@ def samples_of(bundle: Bundle, series: Series, zero_ns: int, from_due: bool) -> 
     samples = samples.assign(
         at_s=((since_ns - zero_ns) / 1e9).astype("Float64"),
         felt_ns=samples["total_ns"] + samples["start_ns"] - since_ns,
+        late=samples["late"].fillna(False) & (samples["phase"] == IDLE_PHASE),
     )
     return samples.sort_values("at_s")
 
@@ -53,8 +55,7 @@ def figures(
 ) -> Iterator[dict[str, Any]]:
     """Each endpoint and placement: idle, and loaded within a part of the load, seconds."""
     inside = samples["at_s"].between(*part, inclusive="left").fillna(False)
-    is_idle = (samples["phase"] == IDLE_PHASE) & ~samples["late"].fillna(False).astype(bool)
-    kept = samples[is_idle | inside]
+    kept = samples[(samples["phase"] == IDLE_PHASE) | inside]
     groups = grouped(kept)
     for group in in_order(groups, bundle):
         of_phases, medians = {}, []
@@ -100,8 +101,8 @@ def overrun_ms(samples: pd.DataFrame, interval_ms: float | None) -> float | None
 
 def in_time(samples: pd.DataFrame) -> InTime:
     """Requests that succeeded; idle ones began before 0, those beside the ramp are left out."""
-    ok, is_idle = samples["outcome"] == "ok", samples["phase"] == IDLE_PHASE
-    drawn = samples[ok & (is_idle | (samples["at_s"] >= 0).fillna(False))]
+    is_idle = samples["phase"] == IDLE_PHASE
+    drawn = timed(samples[is_idle | (samples["at_s"] >= 0).fillna(False)])
     return {
         with_placement(group.endpoint, group.placement): (
             rows["at_s"].to_numpy(dtype="float64"),

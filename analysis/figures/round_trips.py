@@ -27,7 +27,7 @@ from wanlat.analysis.figures.rtt_steps import (
     rtt_steps,
     why_meaningless,
 )
-from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, seed_of
+from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, seed_of, timed
 from wanlat.analysis.names import (
     EN_DASH,
     count,
@@ -257,7 +257,7 @@ def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
                 group=group,
                 topology=bundle.topology,
                 n=len(rows),
-                failed=len(rows) - points.step.size,
+                failed=int((rows["outcome"] != "ok").sum()),
                 estimate=estimated,
                 why=why,
                 chain_round_trips=packets.chain_round_trips if packets else None,
@@ -294,7 +294,7 @@ def stated(bundle: Bundle, key: str) -> dict[Group, Mapping[str, Any]]:
 
 
 def _points(rows: pd.DataFrame, rtt_ms: Mapping[int, float], evidence: PacketEvidence) -> Points:
-    ok = rows[rows["outcome"] == "ok"]
+    ok = timed(rows)
     step = ok["rtt_step"].to_numpy(dtype=np.int_)
     chain = np.full(len(ok), np.nan)
     if evidence.trips is not None:

@@ -126,8 +126,8 @@ class Outcome(NamedTuple):
     """When the promise began to have to hold."""
     broken: str | None
     """What of it broke, if anything."""
-    excused: bool = False
-    """It would have held, had this machine not sent requests too late."""
+    is_disturbed: bool = False
+    """This machine sent requests too late, whatever came of them."""
 
 
 @dataclass
@@ -162,25 +162,22 @@ class Sending:
         return f"{sum(came)} of {len(came)} requests were answered in time ({phase})"
 
     def outcome(self, phase: str, since_ns: int, share: float, late_ns: float) -> Outcome:
-        """Return what came of a phase that is over; what held needs no excuse."""
-        broken = self.broken(phase, share)
-        excused = broken is not None and self._holds_but_for_late(phase, share, late_ns)
-        return Outcome(since_ns, broken, excused)
+        """Return what came of a phase that is over."""
+        return Outcome(since_ns, self.broken(phase, share), self._was_sent_late(phase, late_ns))
 
-    def _holds_but_for_late(self, phase: str, share: float, late_ns: float) -> bool:
-        """Whether the promise held but for requests that this machine sent so late.
+    def _was_sent_late(self, phase: str, late_ns: float) -> bool:
+        """Whether this machine sent a request of a phase so late.
 
-        Those of a user who was still waiting for an answer were not: that was the cluster's.
+        Not those of a user who was still waiting for an answer: that was the cluster's.
         """
         free_ns: dict[tuple[str, Way], int] = {}
-        came = list[bool]()
         for row in sorted(self.rows, key=lambda row: row["start_ns"] or 0):
             user, start_ns = (row["drill_client"], row["operation"]), row["start_ns"] or 0
             is_late = start_ns - max(row["due_ns"], free_ns.get(user, 0)) > late_ns
             free_ns[user] = start_ns + (row["elapsed_ns"] or 0)
-            if row["phase"] == phase and (row["outcome"] == "ok" or not is_late):
-                came.append(row["outcome"] == "ok")
-        return sum(came) >= share * len(came)
+            if row["phase"] == phase and is_late:
+                return True
+        return False
 
     def is_well(self, since_s: float, users: int, promise: PromiseSpec) -> bool:
         """Wait for all that is due in a deadline's time; return whether all of it was answered."""

@@ -5,12 +5,10 @@ What other studies do on the cluster are subclasses: RTT steps, load, reclaim, a
 
 from __future__ import annotations
 
-import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 from wanlat.emulator.calibration import Tolerance
@@ -24,26 +22,20 @@ from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
 from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
-from wanlat.probes.bob_plan import Keys
+from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.fewer import fewer_measured
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests
-from wanlat.probes.plan import KEY_BYTES, Header, Plan, Request
+from wanlat.probes.plan import Header, Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
-from wanlat.topologies.errors import DiskFull, MachineLate, RunFailed, WanlatError
+from wanlat.topologies.errors import DiskFull, RunFailed, WanlatError
 from wanlat.topologies.units import Duration
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
 _TELL_EVERY_S = 0.5
 _CHECK_EVERY_S = 0.2
-
-
-ATTEMPTS = 3
-"""So many requests may be sent again for each that was planned, over a whole plan."""
-
-_FIRST_SEQ = 1 << 40  # no plan has so many
 
 
 def wait_until(lab: Lab, until_s: float) -> None:
@@ -69,6 +61,10 @@ class Workload:
         self.stored = StoredBytes()
         self.errors: NetworkErrors | None = None
         """How late the network was, of the lab that is up."""
+        self.resampling: Resampling | None = None
+        """What sends requests again, while any are sent."""
+        self.late = 0
+        """How many measured samples do not count, because the network was late."""
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
 
@@ -189,16 +185,17 @@ class Workload:
             if not done[sample.phase]:
                 self.sample_resources()
             take(request, sample)
-            done[sample.phase] += not self.network_was_late
+            done[sample.phase] += 1
             if sample.phase in totals:
-                self.tell(STAGES[sample.phase], done[sample.phase], totals[sample.phase])
+                late = self.late if sample.phase == "measure" else 0
+                self.tell(STAGES[sample.phase], done[sample.phase] - late, totals[sample.phase])
 
         def following() -> Iterator[Request]:
             watch = Stopwatch()
             yield from watch.timing(plan.warmup)
             measure = self._within_budget(plan, watch)
             totals["measure"] = len(measure)
-            yield from self.retaking(requests, plan.prepare).following(measure)
+            yield from self.resampled(requests, plan.prepare, rtt_ms).following(measure)
 
         self.prepare(spawn, header, plan.prepare, take_in)
         to_send = following() if overwrites is None else overwrites.following(following())
@@ -246,15 +243,17 @@ class Workload:
         by_turn = dict(zip(requests.turns(), (each.samples for each in planned), strict=True))
         return fewer_measured(plan.measure, by_turn, plan.seed)
 
-    @property
-    def network_was_late(self) -> bool:
-        """Whether that spoilt the request that was taken in last."""
-        return self.errors is not None and self.errors.last_is_late
-
-    def retaking(self, requests: RequestPlan, prepare: Sequence[Request]) -> Retakes:
-        """Return what sends requests again; ``prepare``: what was sent for them to find it."""
+    def resampled(
+        self, requests: RequestPlan, prepare: Sequence[Request], rtt_ms: float
+    ) -> Resampling:
+        """Return what sends requests again, from now on; arguments as of `Resampling`."""
         assert self.errors is not None
-        return Retakes(self.errors, requests, prepare)
+        self.resampling = Resampling(self.errors, requests, prepare, rtt_ms, self._note_late)
+        return self.resampling
+
+    def _note_late(self) -> None:
+        self.late += 1
+        self.outcome.measured -= 1
 
     def row(self, request: Request, came: Row, of_network: Mapping[str, Any]) -> Row:
         """Return the row of a request: what came of it, and what the network was then."""
@@ -269,81 +268,18 @@ class Workload:
         def take(request: Request, sample: Sample) -> None:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
-                assert self.errors is not None
-                came = row_of(sample, request) | self.errors.of(sample)
-                self.bundle.sample(self.row(request, came, of_network))
+                self.bundle.sample(self.row(request, row_of(sample, request), of_network))
                 if not_found.take(request, sample):
                     self.bundle.event("not found", self.name, str(request.key))
             if sample.phase == "measure":
-                self.outcome.measured += not self.network_was_late
+                self.outcome.measured += 1
+                if self.resampling is not None:
+                    self.resampling.take(request, sample)
             if sample.outcome != "ok":
                 cluster.check()
                 cluster.check_space()
 
         return take
-
-
-class Retakes:
-    """Sends requests again, during which the network was late."""
-
-    def __init__(
-        self, errors: NetworkErrors, requests: RequestPlan, prepare: Sequence[Request]
-    ) -> None:
-        """``prepare``: what was sent before, for ``requests`` to find it."""
-        self._errors = errors
-        self._of = requests
-        self._made_by = {request.key: request for request in prepare if request.key is not None}
-        self._random = random.Random(f"{requests.seed}/again")
-        self._seq = _FIRST_SEQ
-        self._again = self._planned = 0
-
-    def following(self, requests: Iterable[Request]) -> Iterator[Request]:
-        """Yield requests, each again while the network was late during it.
-
-        When the next is taken, the sample of the one before must have been looked at. Raises
-        MachineLate when too many had to be sent again.
-        """
-        for request in requests:
-            self._planned += 1
-            yield request
-            while self._errors.last_is_late:
-                self._again += 1
-                if self._again > ATTEMPTS * max(self._planned, 10):
-                    raise MachineLate(self._too_many())
-                yield from self._once_more(request)
-
-    def _once_more(self, request: Request) -> Iterator[Request]:
-        """Yield a request like this one, after what makes its key anew where it needs that."""
-        key, made_by = request.key, self._made_by.get(request.key or "")
-        # Else it cannot be done to its key again.
-        is_spent = request.does not in ("read", "exists") and not request.placed
-        if key is not None and is_spent and self._of.study.key_mode != "same":
-            key = self._key_like(request, key)
-            if made_by is not None:
-                yield self._numbered(replace(made_by, key=key))
-        yield self._numbered(replace(request, key=key))
-
-    def _key_like(self, request: Request, key: str) -> str:
-        """Return a fresh key that lies where this request's does."""
-        if request.bucket is not None:
-            return f"{key}-{self._again}"
-        if len(key) == 2 * KEY_BYTES:
-            drawn = self._random.getrandbits(63)
-            return Keys(drawn, self._of.target, self._of.replicas).take(request.placement)
-        return self._random.randbytes(len(key) // 2).hex()
-
-    def _numbered(self, request: Request) -> Request:
-        self._seq += 1
-        return replace(request, seq=self._seq)
-
-    def _too_many(self) -> str:
-        return (
-            f"The network was more than {self._errors.allowed_ms:g} ms late during {self._again} "
-            f"of {self._planned + self._again - 1} requests, because this machine is too busy or "
-            "its host takes its processors away: that is too many to send them again. End what "
-            "else runs on it, or say how late the network may be during a request "
-            "(`--max-network-error 10ms`)."
-        )
 
 
 @contextmanager

@@ -25,7 +25,8 @@ from wanlat.experiments.config.workloads import IDLE, RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording
-from wanlat.experiments.workloads.requests import STAGES, Retakes, Workload, wait_until
+from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
+from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.oneshot import Oneshot, OnSample
 from wanlat.probes.plan import Step
 from wanlat.probes.process import Spawn
@@ -136,8 +137,8 @@ class RttStepsWorkload(Workload):
                 self._detail = f"RTT step {number + 1} of {len(order)}, RTT {rtt}"
                 self._settle(lab, cluster, step, rtt, calibration)
                 take = self.taking(cluster, not_found, {"rtt_ms": rtt.ms, "rtt_step": number})
-                again = self.retaking(requests, plan.prepare)
-                self._request(oneshot, batches, step, take, again)
+                resampling = self.resampled(requests, plan.prepare, rtt.ms)
+                self._request(oneshot, batches, step, take, resampling)
                 self.record.add(step)
                 self._check_steps()
             oneshot.finish()
@@ -166,16 +167,16 @@ class RttStepsWorkload(Workload):
         calibration.into(step)
 
     def _request(
-        self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample, again: Retakes
+        self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample, resampling: Resampling
     ) -> None:
         step.begun_ns = time.monotonic_ns()
         self.sample_resources()
         for phase, batch in (("warmup", batches.warmup), ("measure", batches.measure)):
             self.record.event(step, phase)
-            for request in again.following(batch):
+            for request in resampling.following(batch):
                 oneshot.send(request)
                 take(request, oneshot.receive())
-                self._measured += request.phase == "measure" and not self.network_was_late
+                self._measured += request.phase == "measure"
                 self._tell()
         step.ended_ns = time.monotonic_ns()
         self.record.event(step, "end", step.ended_ns)
@@ -184,7 +185,7 @@ class RttStepsWorkload(Workload):
     def _tell(self) -> None:
         """Report progress: the detail is one a step, because in a log each is a line."""
         total = self.subject.requests.measured()
-        self.tell(STAGES["measure"], self._measured, total, self._detail)
+        self.tell(STAGES["measure"], self._measured - self.late, total, self._detail)
 
     def _check_steps(self) -> None:
         """Give up when too many steps were on networks that nobody requested."""

@@ -12,11 +12,9 @@ from itertools import count
 from typing import Any
 
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.calibration_gate import FOR_LATENCY
 from wanlat.experiments.config.endpoints import objects_of
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Object
-from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.requests import (
     is_not_found,
     on_object,
@@ -158,7 +156,6 @@ class Probe:
             )
         self._api = api
         self._seed = seed
-        self._errors = NetworkErrors(lab.lateness, FOR_LATENCY.p99_ms)
         # Shared with those that `at` makes.
         self._numbers = count(1)
         self._keys: dict[str, _Key] = {}
@@ -245,11 +242,9 @@ class Probe:
 
     def _answer(self, at: _Key, key: str | None, sample: Sample, request: Request) -> Answer:
         cluster, plan = self._cluster, self._lab.plan
-        errors = self._errors.of(sample)
         self._record(
             {
                 **row_of(sample, request),
-                **errors,
                 "system": cluster.system,
                 "version": cluster.version,
                 "topology": plan.name,
@@ -260,7 +255,7 @@ class Probe:
                 "placement": self._api.placement(cluster.replicas, self.asks, at.name),
             }
         )
-        error_ns = errors["network_error_ns"]
+        error_ns = self._lab.lateness.during(sample.start_ns, sample.start_ns + sample.elapsed_ns)
         error_ms = None if error_ns is None else error_ns / 1e6
         return Answer(at.name if key is None else key, sample, error_ms)
 

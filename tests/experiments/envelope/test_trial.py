@@ -25,11 +25,11 @@ LATE = row("user19", 1.0, 300, 700, "unknown")
 
 
 @pytest.mark.parametrize(
-    ("rows", "is_broken", "is_excused"),
+    ("rows", "is_broken", "is_disturbed"),
     [
-        # What held is excused from nothing: an excused trial is done again.
         ([*FINE, row("user19", 1.0, 1, 10)], False, False),
-        ([*FINE, row("user19", 1.0, 300, 10)], False, False),  # late, and answered nevertheless
+        # Late, and answered nevertheless: whether a trial counts does not depend on its outcome.
+        ([*FINE, row("user19", 1.0, 300, 10)], False, True),
         ([*FINE, LATE], True, True),
         ([*FINE, row("user19", 1.0, 5, 1000, "unknown")], True, False),
         # Its user was still waiting: the cluster is late, not this machine.
@@ -37,11 +37,11 @@ LATE = row("user19", 1.0, 300, 700, "unknown")
         ([LATE], True, True),
     ],
 )
-def test_a_request_that_this_machine_sent_late_breaks_no_promise(
-    rows: list[dict[str, Any]], is_broken: bool, is_excused: bool
+def test_a_request_that_this_machine_sent_late_disturbs_a_trial_whatever_came_of_it(
+    rows: list[dict[str, Any]], is_broken: bool, is_disturbed: bool
 ) -> None:
     stop = threading.Event()
     lab: Any = None
     sending = Sending(lab, Workers({}, stop), stop, 0, rows)
     came = sending.outcome("window", 0, 0.99, 25 * MS)
-    assert ((came.broken is not None), came.excused) == (is_broken, is_excused)
+    assert ((came.broken is not None), came.is_disturbed) == (is_broken, is_disturbed)
