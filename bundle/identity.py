@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from wanlat.topologies.wording import listing, show
+from wanlat.topologies.wording import listing, printable, show
 
 Entry = Mapping[str, Any]
 """A system, or another program, as a manifest has it."""
@@ -65,10 +65,10 @@ def _of_files(old: Entry, new: Entry) -> Iterator[str]:
         if before.get(name) == after.get(name):
             continue
         if None in (before.get(name), after.get(name)):
-            yield f"{show(name)}, which only one of them has"
+            yield f"`{printable(name)}`, which only one of them has"
             continue
         texts = [(each.get("definition") or {}).get(name) for each in (old, new)]
-        yield f"{show(name)}{'' if None in texts else _first_line(*map(str, texts))}"
+        yield f"`{printable(name)}`{'' if None in texts else _first_line(*map(str, texts))}"
 
 
 def _first_line(old: str, new: str) -> str:

@@ -18,13 +18,14 @@ from systems_doubles import fake_recipe, plain_reporter
 
 from tests.command_line import CHECKOUT, ran, write_program
 from tests.needs import needs
+from tests.processes import alive, descendants
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.catalogue import install_systems, list_systems, list_tools
 from wanlat.systems.engine.cache import Cache, Receipt, contents_of, sha256_of
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import Damaged, find_installed, install
-from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool
+from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool, unpinned
 from wanlat.systems.engine.program import find, go_version, label, read_version
 from wanlat.systems.engine.system import recipe_of
 from wanlat.systems.errors import InstallFailed, SystemMissing
@@ -71,8 +72,10 @@ def test_an_installed_binary_has_a_receipt_and_is_built_once_and_again_when_it_w
     assert (stored["sha256"], stored["version"]) == (sha256_of(first.path), "1.0")
     left = {str(p.relative_to(cache.root)) for p in cache.root.rglob("*") if p.is_file()}
     key = FAKE.key
-    kept = {f"systems/fake/{key}/bin/fake", f"systems/fake/{key}/receipt.json"}
+    names = ("bin/fake", "lib/part", "receipt.json")
+    kept = {f"systems/fake/{key}/{name}" for name in names}
     assert left == kept | {f"logs/fake-{key}.log", f"locks/fake-{key}.lock"}
+    assert stored["files"].keys() == {"bin/fake", "lib/part"}
     (second,) = install([fake_recipe(fails=True)], cache, plain_reporter())
     assert second == first
     with first.path.open("a") as file:
@@ -107,6 +110,88 @@ def test_two_at_once_build_once(cache: Cache) -> None:
     said_first, said_second = first.communicate(timeout=300)[0], second.communicate(timeout=120)[0]
     assert (first.returncode, second.returncode) == (0, 0), said_first + said_second
     assert "built in" in said_first and "built in" not in said_second
+
+
+def test_another_package_of_the_same_version_is_another_program(cache: Cache) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    other = fake_recipe(crate="fake-fork")
+    assert find_installed("fake", other.install, cache) is None
+    (second,) = install([other], cache, plain_reporter())
+    assert first.path != second.path and find_installed("fake", FAKE, cache) == first
+    for key, value in {"also": ["more"], "features": ["more"], "needs": ["cc"]}.items():
+        assert find_installed("fake", FAKE.model_copy(update={key: value}), cache) is None
+    for key in ("minutes", "path_too"):  # they change nothing of what is built
+        assert find_installed("fake", FAKE.model_copy(update={key: 7}), cache) == first
+
+
+@pytest.mark.parametrize("change", ["changed", "same size and time", "added", "removed", "linked"])
+def test_a_change_of_any_installed_file_is_noticed(cache: Cache, change: str) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    assert set(first.receipt.files) == {"bin/fake", "lib/part"}
+    assert find_installed("fake", FAKE, cache) is not None
+    part = first.path.parents[1] / "lib" / "part"
+    was = part.stat()
+    if change == "added":
+        part.with_name("another").touch()
+    elif change in ("removed", "linked"):
+        part.unlink()
+        if change == "linked":
+            part.symlink_to("/dev/null")
+    else:
+        part.write_text("fast" if change == "same size and time" else "slower")
+        os.utime(part, ns=(was.st_atime_ns, was.st_mtime_ns))
+    with pytest.raises(Damaged, match=r"(part|another) was changed.*system install fake"):
+        find_installed("fake", FAKE, cache)
+
+
+def test_installed_files_are_read_again_only_where_they_may_have_changed(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    find_installed("fake", FAKE, cache)
+    read = list[Path]()
+
+    def noted(path: Path) -> str:
+        read.append(path)
+        return sha256_of(path)
+
+    monkeypatch.setattr("wanlat.systems.engine.cache.sha256_of", noted)
+    assert find_installed("fake", FAKE, cache) == first
+    assert read == []
+    first.path.chmod(0o755)  # the content is the same, and only the kernel's time of it is new
+    assert find_installed("fake", FAKE, cache) == first
+    assert read == [first.path]
+
+
+def test_what_python_compiles_is_no_change(cache: Cache) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    compiled = first.path.parent / "__pycache__" / "fake.pyc"
+    compiled.parent.mkdir()
+    compiled.touch()
+    assert find_installed("fake", FAKE, cache) == first
+
+
+def test_packages_that_a_definition_does_not_pin_are_named() -> None:
+    came = {"Store": "1", "dns_python": "2", "idna": "3"}
+    pinned = Install(pypi="store[fast]", version="1", also=["dns-python==2", "idna"])
+    assert unpinned(pinned, came) == ["idna==3"]
+    of_debian = Install(debian="store", version="1", also=["libx=5", "liby"])
+    assert unpinned(of_debian, {"store": "1", "libx": "5", "liby": "6"}) == ["liby=6"]
+
+
+def test_an_install_waits_for_what_a_killed_one_has_started(
+    cache: Cache, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed = start_install(cache, crates=CRATES)
+    wait_until_compiled(cache, 2)
+    family = descendants(killed.pid)
+    compiling = family[-1]
+    os.kill(compiling, signal.SIGSTOP)  # so that it does not end when it is asked to
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait(60)
+    install([fake_recipe()], cache, plain_reporter())
+    assert f"process {killed.pid}) is still ending; waiting for it" in capsys.readouterr().out
+    assert not alive(family)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
