@@ -157,14 +157,14 @@ def _pypi_packages(out: Path) -> dict[str, str]:
 
 
 def unpinned(install: Install, packages: Mapping[str, str]) -> list[str]:
-    """Return the packages that came with a program and may be others the next time, as `also`
-    would name them.
+    """Return the packages that came with one of Python's and may be others the next time, as `also`
+    would name them. (Debian has one version of each at a time.)
     """
-    sign = "==" if install.pypi else "="
-    pinned = {_plain(each.partition(sign)[0]) for each in install.also if sign in each}
-    free = {name: of for name, of in packages.items() if _plain(name) not in pinned}
-    free = {name: of for name, of in free.items() if _plain(name) != _plain(install.source)}
-    return [f"{name}{sign}{version}" for name, version in free.items()]
+    if install.pypi is None:
+        return []
+    pinned = {_plain(each.partition("==")[0]) for each in install.also if "==" in each}
+    pinned.add(_plain(install.pypi))
+    return [f"{name}=={of}" for name, of in packages.items() if _plain(name) not in pinned]
 
 
 def _plain(name: str) -> str:

@@ -175,8 +175,7 @@ def test_packages_that_a_definition_does_not_pin_are_named() -> None:
     came = {"Store": "1", "dns_python": "2", "idna": "3"}
     pinned = Install(pypi="store[fast]", version="1", also=["dns-python==2", "idna"])
     assert unpinned(pinned, came) == ["idna==3"]
-    of_debian = Install(debian="store", version="1", also=["libx=5", "liby"])
-    assert unpinned(of_debian, {"store": "1", "libx": "5", "liby": "6"}) == ["liby=6"]
+    assert unpinned(Install(debian="store", version="15.*"), {"store": "15", "libx": "5"}) == []
 
 
 def test_an_install_waits_for_what_a_killed_one_has_started(
