@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from wanlat.output import emit, people, say
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     from wanlat.analysis.report import Report
     from wanlat.systems.base import Messages
 
@@ -65,8 +67,6 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     A line says what came of each; ``verbose``: its tables. Return whether all of them passed.
     Raises BundleError.
     """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
     from contextlib import ExitStack
     from functools import partial
 
@@ -85,10 +85,8 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
                 for each in where
             )
         else:
-            # A report is seconds of one processor. Threads of this process are not to be forked.
-            spawned = multiprocessing.get_context("spawn")
-            initializer = partial(_end_with, os.getpid())
-            pool = stack.enter_context(ProcessPoolExecutor(cores(), spawned, initializer))
+            # A report is seconds of one processor.
+            pool = stack.enter_context(pool_of(cores()))
             made = pool.map(partial(_reported, svg=svg), where)
         for point, document in zip(complete, made, strict=True):
             documents.append(document)
@@ -103,6 +101,16 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     if as_json:
         emit({"drills": documents})
     return all(each["drill"]["passed"] for each in documents)
+
+
+def pool_of(most: int) -> ProcessPoolExecutor:
+    """Return processes that end with this one, however it ends. To be used by its main thread."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from functools import partial
+
+    spawned = multiprocessing.get_context("spawn")  # threads of this process are not to be forked
+    return ProcessPoolExecutor(most, spawned, partial(_end_with, os.getpid()))
 
 
 def _end_with(parent: int) -> None:
