@@ -68,6 +68,11 @@ def read(directory: Path) -> Bundle:
             f"{directory} is a matrix over {listing(others, 6)}. Compared are runs and replicates: "
             f"give a point, {directory}/points/NAME."
         )
+    if mixed := sweep.mixed_programs:
+        raise BundleError(
+            f"{directory}: its clusters were not of one program ({in_words(mixed)}). Give one of "
+            f"them, {directory}/points/NAME."
+        )
     left_out = sweep.untrusted
     points = [point for point in sweep.complete if point.name not in left_out]
     clusters = [point.bundle for point in points if point.bundle is not None]
