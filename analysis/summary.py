@@ -20,6 +20,7 @@ from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounde
 from wanlat.analysis.grid import Grid, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.sweep import Sweep
+from wanlat.bundle.identity import in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -314,6 +315,11 @@ def notes_on_matrix(sweep: Sweep) -> list[str]:
         notes.append(
             "Calibration failed, so that they are in no chart and no comparison: "
             f"{listing(untrusted, _NAMED_AT_MOST)}."
+        )
+    if mixed := sweep.mixed_programs:
+        notes.append(
+            "Clusters that are taken for repetitions were not of one program, so that a mean over "
+            f"them is of none: {in_words(mixed)}."
         )
     bundles = {point.name: point.bundle for point in sweep.complete if point.bundle}
     if any(bundle.late for bundle in bundles.values()):

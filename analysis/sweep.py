@@ -24,6 +24,7 @@ from wanlat.analysis.bundle import (
 )
 from wanlat.bundle import documents
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.identity import unlike
 from wanlat.bundle.read import read_document
 
 KIND = "matrix"
@@ -149,6 +150,20 @@ class Sweep(Source):
         for point in self.complete:
             if point.bundle and (host := point.bundle.manifest.get("host")):
                 found.setdefault(host, []).append(point.name)
+        return found
+
+    @cached_property
+    def mixed_programs(self) -> Mapping[str, list[str]]:
+        """What differs in a system between clusters of one combination, by the system's name."""
+        first: dict[tuple[str, str], Bundle] = {}
+        found: dict[str, list[str]] = {}
+        for point in self.complete:
+            assert point.bundle is not None
+            values = {key: of for key, of in point.values.items() if key not in REPEATED}
+            one = first.setdefault((point.system, repr(sorted(values.items()))), point.bundle)
+            before, now = (each.manifest.get("systems") or () for each in (one, point.bundle))
+            for name, differs in unlike(before, now).items():
+                found.setdefault(name, differs)
         return found
 
     def varies(self, parameter: str) -> bool:

@@ -60,11 +60,18 @@ class Growing(Document):
 
 
 class Program(Document):
-    """A program as it was run: its version, and the SHA-256 of its file."""
+    """A program as it was run: its version, and the SHA-256 of its file.
+
+    `files_sha256` is of all that was installed with it, `packages` are the versions of that,
+    dependencies too, and `toolchain` what built it.
+    """
 
     name: str
     version: str
     sha256: str | None = None
+    files_sha256: str | None = None
+    packages: Mapping[str, str] = {}
+    toolchain: Sequence[str] = ()
 
 
 class Promised(Open):
@@ -97,9 +104,12 @@ class System(Program):
     `roles`: the nodes that have a part of their own, such as its `leader`;
     `least_round_trips`: what no store beats whose replicas are at the same places, and why;
     `promised_round_trips`: what the system's own protocol takes; `decides`: of endpoints whose
-    requests differ in round trips, what decides that.
+    requests differ in round trips, what decides that. `files`: the SHA-256 of every other file that
+    takes part, and the text of those that are its `definition`.
     """
 
+    files: Mapping[str, str] = {}
+    definition: Mapping[str, str] = {}
     label: str | None = None
     api: str | None = None
     objects: Mapping[str, str] = {}
@@ -326,6 +336,8 @@ class Manifest(Document):
     """Those that are judged, as their files have them."""
     systems: Sequence[System] = ()
     """What was measured."""
+    instruments: Sequence[Program] = ()
+    """The programs of wanlat's own that measured it."""
     study: Study | None = None
     """The study as it was run, defaults filled in."""
 

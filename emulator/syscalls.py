@@ -33,6 +33,7 @@ _AT_RECURSIVE = 0x8000
 _AT_FDCWD = -100
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -95,6 +96,11 @@ def open_proc(at: str) -> int:
 def die_with_parent(signal: int) -> None:
     """Have the kernel send ``signal`` to this process when its parent ends."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl PR_SET_PDEATHSIG")
+
+
+def adopt_orphans() -> None:
+    """Have the kernel make this process the parent of every orphan among its descendants."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
 
 
 def set_process_name(name: str) -> None:

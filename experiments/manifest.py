@@ -5,16 +5,21 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from wanlat.bundle.write import now_iso
+from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.machine import cores, cpu_model, memory_bytes
+from wanlat.systems.engine.cache import sha256_of
+from wanlat.topologies.errors import MachineError
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.version import VERSION
 
+_INSTRUMENTS = ("oneshot", "wire")
 _TCP_SETTINGS = (
     *("congestion_control", "slow_start_after_idle", "rmem", "wmem"),
     *("ecn", "sack", "no_metrics_save"),
@@ -32,8 +37,18 @@ def beginning(kind: str, seed: int) -> dict[str, Any]:
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "started": now_iso(),
         "ended": None,
+        "instruments": instruments(),
         **machine(),
     }
+
+
+def instruments() -> list[dict[str, str]]:
+    """Return the programs of our own that measure, and move packets; of those that are built."""
+    found = []
+    for name in _INSTRUMENTS:
+        with suppress(MachineError):
+            found.append({"name": name, "version": VERSION, "sha256": sha256_of(binary(name))})
+    return found
 
 
 def manifest_of(

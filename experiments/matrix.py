@@ -23,6 +23,7 @@ from typing import Any
 
 from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.identity import in_words, unlike
 from wanlat.bundle.read import ASIDE, read_document, read_json, read_manifest
 from wanlat.bundle.write import (
     Hold,
@@ -318,8 +319,10 @@ def _put_aside(directory: Path) -> None:
         directory.rename(aside)
 
 
-_ALIKE = ("study", "drills", "seed", "systems", "topologies", "parameters", "requested", "wanlat")
+_ALIKE = ("study", "drills", "seed", "topologies", "parameters", "requested", "wanlat")
 """What points must have in common to be compared: each a key of the manifest."""
+_PROGRAMS = ("systems", "instruments")
+"""Likewise, and compared part by part."""
 _OF_RUN = ("started", "ended", "status", "reason", "command", "shard", "warnings", "wall_s")
 
 
@@ -367,6 +370,12 @@ def _check_alike(first: Path, one: Mapping[str, Any], part: Path, other: Mapping
         raise UserError(
             f"{first} and {part} are not of one run: they differ in {listing(differs)}.{hint}"
         )
+    for key in _PROGRAMS:
+        if programs := unlike(one.get(key, ()), other.get(key, ())):
+            raise UserError(
+                f"{first} and {part} were not measured by the same programs: {in_words(programs)}. "
+                "Measure one of them again with the other's."
+            )
 
 
 def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:

@@ -29,6 +29,7 @@ from pydantic import ConfigDict, Field
 from wanlat.bundle import documents
 from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.identity import in_words, unlike
 from wanlat.bundle.read import read_document, read_json, read_manifest
 from wanlat.bundle.write import (
     default_directory,
@@ -46,7 +47,7 @@ from wanlat.experiments.config.matrix import (
     value_at,
 )
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.manifest import beginning, machine
+from wanlat.experiments.manifest import beginning, instruments, machine
 from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import requested, run
 from wanlat.experiments.session import CaptureWanted, Outcome, Report, Setup
@@ -321,6 +322,8 @@ class PreparedPoints(Generic[P]):
     """Which program each of them is."""
     shard: Shard | None = None
     """Which part of the points these are; None: all."""
+    instruments: tuple[Mapping[str, Any], ...] = field(default_factory=lambda: (*instruments(),))
+    """The programs of our own that measure it."""
     besides: tuple[documents.Document, ...] = ()
     """What else its bundle says from the beginning on."""
 
@@ -336,6 +339,7 @@ class PreparedPoints(Generic[P]):
         return {
             "schema_version": documents.SCHEMA_VERSION,
             **beginning(own["kind"], self.seed),
+            "instruments": [dict(each) for each in self.instruments],
             "requested": requested(self.backend, self.capture),
             "systems": [dict(each) for each in self.systems],
             "adopted": registry.adopted(each["name"] for each in self.systems),
@@ -349,9 +353,10 @@ class PreparedPoints(Generic[P]):
         """Prepare and run a point. Raises UserError or MachineError before it is begun."""
         raise NotImplementedError
 
-    def check_same_stores(self, setups: Iterable[Setup]) -> None:
-        """Raise UserError when a system is another program now than when all was begun."""
-        check_same_stores(self.directory, self.systems, map(program_of, setups))
+    def check_same_programs(self, setups: Iterable[Setup]) -> None:
+        """Raise UserError when a program is another one now than when all was begun."""
+        check_same_programs(self.directory, self.systems, [each.program for each in setups])
+        check_same_programs(self.directory, self.instruments, instruments())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,7 +375,7 @@ class PreparedMatrix(PreparedPoints[Point]):
     def measure(self, point: Point, report: Report) -> Outcome:
         """Prepare and run a point."""
         ready = self.prepare(point)
-        self.check_same_stores(ready.subjects)
+        self.check_same_programs(ready.subjects)
         return run(ready, report)
 
     def prepare(
@@ -427,7 +432,7 @@ def prepare_matrix(
             (subject,) = prepared.prepare(point, binaries=binaries).subjects
         except (UserError, MachineError) as error:
             raise type(error)(f"Point {point.name} of the matrix: {error}") from error
-        systems.setdefault(point.system, program_of(subject))
+        systems.setdefault(json.dumps(subject.program, sort_keys=True), subject.program)
     return replace(prepared, systems=tuple(systems.values()))
 
 
@@ -447,12 +452,6 @@ def of_shard(points: Sequence[P], shard: Shard | None) -> tuple[P, ...]:
     if not mine:
         raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
     return mine
-
-
-def program_of(setup: Setup) -> dict[str, Any]:
-    """Return which program a system is."""
-    binary = setup.binary
-    return {"name": setup.name, "version": binary.version, "sha256": binary.sha256}
 
 
 @dataclass
@@ -505,16 +504,23 @@ class Unfinished:
         """Return it as it was prepared then, looking at nothing again. Raises UserError."""
         study, how = self.study, self.how
         points = in_order(points_of(study), how["seed"])
-        mine, systems = of_shard(points, how["shard"]), tuple(self.manifest["systems"])
-        return PreparedMatrix(study=study, points=mine, every=tuple(points), systems=systems, **how)
+        how |= {"systems": tuple(self.manifest["systems"]), "instruments": self.instruments}
+        mine = of_shard(points, how["shard"])
+        return PreparedMatrix(study=study, points=mine, every=tuple(points), **how)
 
-    def kept(self, systems: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    @property
+    def instruments(self) -> tuple[Mapping[str, Any], ...]:
+        """The programs of our own that it was begun with."""
+        return tuple(self.manifest.get("instruments", ()))
+
+    def kept(self, systems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what stays of its manifest where it is resumed with these programs.
 
         Raises UserError where one is another than before.
         """
         old, now = self.manifest, machine()
-        check_same_stores(self.directory, old.get("systems", ()), systems)
+        check_same_programs(self.directory, old.get("systems", ()), systems)
+        check_same_programs(self.directory, self.instruments, instruments())
         differs = listing(
             f"{name} {was}, then {now[name]}"
             for name in now
@@ -566,20 +572,15 @@ def read_unfinished(directory: Path, by: str | None = None) -> Unfinished:
     return unfinished_of(directory, read_json(directory / "manifest.json"))
 
 
-def check_same_stores(
-    directory: Path, before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
+def check_same_programs(
+    directory: Path, before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Raise UserError when a system is another program now: points would not compare."""
-    known = {each["name"]: each for each in before}
-    for new in now:
-        old = known.get(new["name"], new)
-        if old["sha256"] != new["sha256"]:
-            was, is_ = (f"{e['version']} (sha256 {e['sha256'][:12]})" for e in (old, new))
-            raise UserError(
-                f"{directory}: system {new['name']} is another program now: {was} before, {is_} "
-                "now. The points of a matrix are compared with each other. Put the former one "
-                "back, or begin a new bundle."
-            )
+    """Raise UserError when a program is another one now: points would not compare."""
+    if differs := unlike(before, now):
+        raise UserError(
+            f"{directory}: not the same as when it was begun: {in_words(differs)}. The points of a "
+            "matrix are compared with each other. Put the former back, or begin a new bundle."
+        )
 
 
 def run_point(prepared: PreparedPoints[Any], point: AnyPoint, report: Report) -> PointEnded:

@@ -264,6 +264,11 @@ class Setup(LabSetup):
     """The nodes that requests are sent to."""
 
     @property
+    def program(self) -> dict[str, Any]:
+        """Which program it is, as a manifest has it: with all that decides what runs."""
+        return self.system.recorded(self.options, self.binary)
+
+    @property
     def of_samples(self) -> dict[str, Any]:
         """What every sample says of the system and its network."""
         return {"system": self.name, "version": self.binary.version, "topology": self.plan.name}
@@ -402,10 +407,8 @@ def system_entry(setup: Setup, api: str) -> dict[str, Any]:
     """Return what a manifest says of a system: which program, and which options are in effect."""
     binary = setup.binary
     entry: dict[str, Any] = {
-        "name": setup.name,
-        "version": binary.version,
+        **setup.program,
         "label": binary.label,
-        "sha256": binary.sha256,
         "api": api,
         "objects": setup.system.objects(setup.options).names,
         "options": setup.system.effective(setup.plan, setup.options),
@@ -414,8 +417,6 @@ def system_entry(setup: Setup, api: str) -> dict[str, Any]:
         entry["timeouts"] = timeouts
     if roles := setup.system.roles(setup.plan, setup.options):
         entry["roles"] = {role: list(nodes) for role, nodes in roles.items()}
-    if binary.beside:
-        entry["beside"] = [each.as_recorded() for each in binary.beside]
     return entry
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from wanlat.output import emit, people, say
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     from wanlat.analysis.report import Report
     from wanlat.systems.base import Messages
 
@@ -64,8 +67,6 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     A line says what came of each; ``verbose``: its tables. Return whether all of them passed.
     Raises BundleError.
     """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
     from contextlib import ExitStack
     from functools import partial
 
@@ -84,9 +85,8 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
                 for each in where
             )
         else:
-            # A report is seconds of one processor. Threads of this process are not to be forked.
-            spawned = multiprocessing.get_context("spawn")
-            pool = stack.enter_context(ProcessPoolExecutor(cores(), spawned))
+            # A report is seconds of one processor.
+            pool = stack.enter_context(pool_of(cores()))
             made = pool.map(partial(_reported, svg=svg), where)
         for point, document in zip(complete, made, strict=True):
             documents.append(document)
@@ -101,6 +101,25 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     if as_json:
         emit({"drills": documents})
     return all(each["drill"]["passed"] for each in documents)
+
+
+def pool_of(most: int) -> ProcessPoolExecutor:
+    """Return processes that end with this one, however it ends. To be used by its main thread."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from functools import partial
+
+    spawned = multiprocessing.get_context("spawn")  # threads of this process are not to be forked
+    return ProcessPoolExecutor(most, spawned, partial(_end_with, os.getpid()))
+
+
+def _end_with(parent: int) -> None:
+    """Have a process of a pool end with the one that made it, however that ends."""
+    from wanlat.emulator.syscalls import die_with_parent
+
+    die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:  # it had ended before
+        os._exit(1)
 
 
 def _reported(bundle: Path, *, svg: bool) -> dict[str, Any]:
@@ -202,7 +221,7 @@ def _on_real_stores(study: str) -> str:
     recipes = [each for each in speaking if each]
     run = f"{program()} run {study} --systems {','.join(each.name for each in recipes)}"
     cache = Cache.from_environment()
-    missing = [each for each in recipes if not cache.installed(each.name, each.version).is_dir()]
+    missing = [each for each in recipes if not cache.installed(each.name, each.install).is_dir()]
     if not missing:
         return run
     names, minutes = " ".join(each.name for each in missing), sum(each.minutes for each in missing)

@@ -14,6 +14,7 @@ from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.names import listing, series_order
 from wanlat.analysis.sweep import REPEATED, Sweep, is_sweep, read_sweep
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.identity import in_words, unlike
 
 Pair = tuple[Series | None, Series | None]
 """The same system in OLD and in NEW; None where only the other one measured it."""
@@ -66,6 +67,11 @@ def read(directory: Path) -> Bundle:
         raise BundleError(
             f"{directory} is a matrix over {listing(others, 6)}. Compared are runs and replicates: "
             f"give a point, {directory}/points/NAME."
+        )
+    if mixed := sweep.mixed_programs:
+        raise BundleError(
+            f"{directory}: its clusters were not of one program ({in_words(mixed)}). Give one of "
+            f"them, {directory}/points/NAME."
         )
     left_out = sweep.untrusted
     points = [point for point in sweep.complete if point.name not in left_out]
@@ -161,11 +167,22 @@ def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
             "What else differs may change intercepts, latencies, bytes and the shares of ways, but "
             f"no round trip: {'; '.join(others)}."
         )
+    if programs := other_programs(old, new):
+        yield f"Of one version, and not the same programs: {in_words(programs)}."
+    if tools := unlike(*(each.manifest.get("instruments", ()) for each in (old, new))):
+        yield f"wanlat's own programs, which measure, are not the same: {in_words(tools)}."
     for side, bundle in (("OLD", old), ("NEW", new)):
         if bundle.status != "complete":
             yield f"{side} did not complete ({bundle.status}): compared is what it had measured."
         if bundle.calibration is None:
             yield f"{side} stored no calibration: what RTT its network really had is not known."
+
+
+def other_programs(old: Bundle, new: Bundle) -> dict[str, list[str]]:
+    """What differs in systems whose name and version are the same: a reader takes them for one."""
+    before, after = (each.manifest.get("systems") or () for each in (old, new))
+    versions = {(entry["name"], entry.get("version")) for entry in before}
+    return unlike(before, [e for e in after if (e["name"], e.get("version")) in versions])
 
 
 def conditions_of(source: Bundle | Sweep) -> dict[str, Any]:

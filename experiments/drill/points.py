@@ -24,7 +24,6 @@ from wanlat.experiments.matrix_points import (
     in_order,
     of_shard,
     parameters_of,
-    program_of,
     seed_of_all,
 )
 from wanlat.experiments.session import CaptureWanted, Outcome, Report
@@ -104,7 +103,7 @@ class PreparedDrills(PreparedPoints[DrillPoint]):
     def measure(self, point: DrillPoint, report: Report) -> Outcome:
         """Prepare and run a drill."""
         ready = self.prepare(point)
-        self.check_same_stores([ready])
+        self.check_same_programs([ready])
         return runner.run(ready, report)
 
 
@@ -152,7 +151,7 @@ def prepare_drills(
     )
     if systems:
         return made
-    programs = {each.system: program_of(made.prepare(each)) for each in points}
+    programs = {each.system: made.prepare(each).program for each in points}
     return replace(made, systems=tuple(programs.values()))
 
 
@@ -199,4 +198,4 @@ class UnfinishedDrills(Unfinished):
 
     def prepared(self) -> PreparedDrills:
         """Return it as it was prepared then, looking at nothing again."""
-        return self.again(self.manifest["systems"])
+        return replace(self.again(self.manifest["systems"]), instruments=self.instruments)

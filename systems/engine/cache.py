@@ -2,10 +2,14 @@
 
 The cache lies outside the checkout, so that a store is built once a machine and not once a clone:
 
-    systems/NAME/VERSION/…, receipt.json         finished; appears in one rename
-    build/NAME-VERSION/                          work in progress; removed when it is finished
-    logs/NAME-VERSION.log                        what the last build printed
-    locks/NAME-VERSION.lock                      one build at a time
+    systems/NAME/KEY/…, receipt.json             finished; appears in one rename
+    build/NAME-KEY/                              work in progress; removed when it is finished
+    logs/NAME-KEY.log                            what the last build printed
+    locks/NAME-KEY.lock                          one build at a time
+    verified/NAME-KEY.json                       which files were the receipt's, when last seen
+
+KEY is the version and a hash of all that decides what is built (`Install.key`), so that another
+package of the same version is another build.
 """
 
 from __future__ import annotations
@@ -14,26 +18,72 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from wanlat.systems.engine.definition import Install
 from wanlat.topologies.errors import MachineError
 
-_RECEIPT = "receipt.json"
+_RECEIPT, _FORMAT = "receipt.json", 2
 _WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
 
 
+_HASHES: dict[tuple[Path, tuple[int, ...]], str] = {}
+
+
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hex digits. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the SHA-256 of a file as 64 hex digits; it is read again once it may have changed.
+
+    Raises OSError.
+    """
+    key = path, state_of(path)
+    if key not in _HASHES:
+        with path.open("rb") as file:
+            _HASHES[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _HASHES[key]
+
+
+def state_of(path: Path) -> tuple[int, ...]:
+    """Return what changes with a file: where it lies, its size, and when it was changed last.
+
+    No program can set `ctime`. Raises OSError.
+    """
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def files_below(directory: Path) -> dict[str, Path]:
+    """Return all files and links below a directory by their names there, in order.
+
+    Without receipts, and without what Python compiled: that follows from its sources, and differs
+    each time.
+    """
+    found = {}
+    for place, directories, names in os.walk(directory):
+        links = [each for each in directories if Path(place, each).is_symlink()]
+        directories[:] = [each for each in directories if each != "__pycache__"]
+        for name in (*names, *links):
+            path = Path(place, name)
+            found[str(path.relative_to(directory))] = path
+    found.pop(_RECEIPT, None)
+    return dict(sorted(found.items()))
+
+
+def contents_of(directory: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file below a directory, and where each link points."""
+    return {name: _content(path) for name, path in files_below(directory).items()}
+
+
+def _content(path: Path) -> str:
+    return f"-> {path.readlink()}" if path.is_symlink() else sha256_of(path)
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """Written beside every binary that was built here: what it is, how it was made, its hash."""
+    """Written beside every binary that was built here: what it is, how it was made, its hashes."""
 
     name: str
     version: str
@@ -45,10 +95,18 @@ class Receipt:
     source: str
     command: list[str]
     toolchain: list[str]  # what each tool says of its version
+    files: dict[str, str]  # `contents_of` all that was installed
+    packages: dict[str, str]  # the versions of all that was installed, dependencies too
+
+    @property
+    def files_sha256(self) -> str:
+        """One hash of all that was installed."""
+        lines = (f"{name}\0{content}\n" for name, content in sorted(self.files.items()))
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
     def write(self, directory: Path) -> None:
         """Write it into a directory."""
-        text = json.dumps({"format": 1, **asdict(self)}, indent=2)
+        text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=2)
         (directory / _RECEIPT).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
@@ -56,7 +114,7 @@ class Receipt:
         """Return the receipt in a directory; None when there is none that can be read."""
         try:
             found = json.loads((directory / _RECEIPT).read_text(encoding="utf-8"))
-            return cls(**found) if found.pop("format") == 1 else None
+            return cls(**found) if found.pop("format") == _FORMAT else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -85,22 +143,45 @@ class Cache:
         except RuntimeError as error:
             raise MachineError(f"There is no home directory. {_WAY_OUT}") from error
 
-    def installed(self, name: str, version: str) -> Path:
+    def installed(self, name: str, install: Install) -> Path:
         """Directory of a finished build."""
-        # Lists of directories have colons between them.
-        return self.root / "systems" / name / version.removesuffix(".*").replace(":", "-")
+        return self.root / "systems" / name / install.key
 
-    def build(self, name: str, version: str) -> Path:
+    def build(self, name: str, install: Install) -> Path:
         """Directory of a build in progress, kept when it is interrupted."""
-        return self.root / "build" / f"{name}-{version}"
+        return self.root / "build" / f"{name}-{install.key}"
 
-    def log(self, name: str, version: str) -> Path:
+    def log(self, name: str, install: Install) -> Path:
         """Log of the last build."""
-        return self.root / "logs" / f"{name}-{version}.log"
+        return self.root / "logs" / f"{name}-{install.key}.log"
 
-    def lock(self, name: str, version: str) -> Path:
+    def lock(self, name: str, install: Install) -> Path:
         """Lock file of a build."""
-        return self.root / "locks" / f"{name}-{version}.lock"
+        return self.root / "locks" / f"{name}-{install.key}.lock"
+
+    def changed(self, name: str, install: Install, receipt: Receipt) -> str | None:
+        """Return the first installed file that is not as its receipt says; None: all are.
+
+        A file is read again where the kernel says that it may have changed (`state_of`). Raises
+        OSError.
+        """
+        seen = self.root / "verified" / f"{name}-{install.key}.json"
+        there = files_below(self.installed(name, install))
+        if different := sorted(there.keys() ^ receipt.files.keys()):
+            return different[0]
+        stats = {each: list(state_of(path)) for each, path in there.items() if path.exists()}
+        known = _read_states(seen)
+        again = [each for each in there if each not in stats or known.get(each) != stats[each]]
+        for each in again:
+            if _content(there[each]) != receipt.files[each]:
+                return each
+        if again:
+            with suppress(OSError):  # a cache that others may only read; or a full disk
+                seen.parent.mkdir(exist_ok=True)
+                fresh = seen.with_name(f"{seen.name}.{secrets.token_hex(4)}")
+                fresh.write_text(json.dumps(stats), encoding="utf-8")
+                fresh.replace(seen)
+        return None
 
     def make(self, directory: Path) -> Path:
         """Create a directory of the cache; MachineError with the way out when that fails."""
@@ -115,12 +196,22 @@ class Cache:
         return directory
 
 
+def _read_states(file: Path) -> dict[str, list[int]]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 @contextmanager
-def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
+def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[int]:
     """Hold the lock file at ``path``; while another process holds it, wait.
 
-    flock(2): the kernel drops the lock when its holder dies, however it dies. ``on_wait`` gets the
-    holder's process id as text ("?" when it cannot be read), once a wait.
+    Yields its descriptor. flock(2): the lock lasts as long as any process has that open, so that a
+    child which inherits it holds the lock too; and the kernel drops it when they have ended,
+    however they end. ``on_wait`` gets the id of the process that took it as text ("?" when it
+    cannot be read), once a wait.
     """
     # The file is never removed: removing it would let two processes lock two files of one name.
     with path.open("a+") as file:
@@ -132,5 +223,5 @@ def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX)
         file.truncate(0)
         print(os.getpid(), file=file, flush=True)
-        yield
+        yield file.fileno()
         file.truncate(0)

@@ -6,7 +6,9 @@ Keys whose value is an expression say so; all other texts may have ``{placeholde
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -124,6 +126,17 @@ class Install(YamlModel):
     def source(self) -> str:
         """Where that kind finds it."""
         return str(getattr(self, self.kind))
+
+    @property
+    def key(self) -> str:
+        """The version, and a hash of all that decides what is installed: it names directories."""
+        about: list[object] = [self.kind, self.source, self.version, self.file]
+        about += [self.also, self.features, self.needs]
+        if self.pypi:
+            about.append(sys.implementation.cache_tag)  # packages have parts for one Python alone
+        digest = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:8]
+        # Lists of directories have colons between them.
+        return f"{self.version.removesuffix('.*').replace(':', '-')}-{digest}"
 
     @property
     def takes(self) -> str:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
-from wanlat.systems.engine.cache import Cache, Receipt, exclusive, sha256_of
+from wanlat.emulator.reaper import Reaped
+from wanlat.systems.engine.cache import Cache, Receipt, contents_of, exclusive, sha256_of
 from wanlat.systems.engine.definition import Install
-from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool
+from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool, unpinned
 from wanlat.systems.engine.process import last_lines, plain
 from wanlat.systems.engine.progress import Reporter, elapsed
 from wanlat.systems.errors import InstallFailed
 from wanlat.topologies.errors import MachineError
+from wanlat.topologies.wording import listing
 
 _PATIENCE_S = 10  # for a build that was asked to end
 
@@ -65,7 +65,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Installed:
-    """A binary in the cache whose hash is that of its receipt."""
+    """A binary in the cache; all that was installed with it is as its receipt says."""
 
     path: Path
     receipt: Receipt
@@ -73,30 +73,32 @@ class Installed:
 
 
 class Damaged(MachineError):
-    """A binary in the cache is not the one that was built."""
+    """What lies in the cache is not what was installed."""
 
 
 def find_installed(name: str, install: Install, cache: Cache) -> Installed | None:
     """Return the finished build of a program, None when there is none.
 
-    Raises Damaged when the binary's SHA-256 is not the one in its receipt.
+    Raises Damaged where a file of it was changed, removed or added since.
     """
-    directory = cache.installed(name, install.version)
+    directory = cache.installed(name, install)
     receipt = Receipt.read(directory)
     if receipt is None:
         return None
     path = directory / receipt.binary
     try:
-        found = sha256_of(path)
-    except OSError:
-        return None
-    if found != receipt.sha256:
-        raise Damaged(
-            f"{path} was changed since it was built: its SHA-256 is {found}, the receipt says "
-            f"{receipt.sha256}. Build it again: wanlat system install {name}"
-        )
+        changed = cache.changed(name, install, receipt)
+    except OSError as error:
+        text = f"{error.filename} cannot be read: {error.strerror}. {_again(name)}"
+        raise Damaged(text) from error
+    if changed is not None:
+        raise Damaged(f"{directory / changed} was changed since it was built. {_again(name)}")
     needed = KINDS[install.kind].needed(directory) if install.kind in KINDS else {}
     return Installed(path, receipt, tuple(needed.items()))
+
+
+def _again(name: str) -> str:
+    return f"Build it again: wanlat system install {name}"
 
 
 def install(recipes: Sequence[Recipe], cache: Cache, reporter: Reporter) -> list[Installed]:
@@ -126,32 +128,33 @@ def _check_room(recipe: Recipe, cache: Cache) -> None:
 
 
 def _install(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
-    lock = cache.lock(recipe.name, recipe.version)
+    lock = cache.lock(recipe.name, recipe.install)
     cache.make(lock.parent)
 
     def waiting(holder: str) -> None:
-        reporter.note(
-            f"{recipe.title}: another install is running (process {holder}); waiting for it"
-        )
+        who = f"another install is running (process {holder})"
+        if not Path("/proc", holder).exists():
+            who = f"what an install started that was killed (process {holder}) is still ending"
+        reporter.note(f"{recipe.title}: {who}; waiting for it")
 
-    with exclusive(lock, waiting):
+    with exclusive(lock, waiting) as held:
         try:
             there = find_installed(recipe.name, recipe.install, cache)
         except Damaged as damage:
             reporter.note(f"{recipe.title}: {damage} Building it again now.")
             there = None
         if there is None:
-            return _build(recipe, cache, reporter)
+            return _build(recipe, cache, reporter, held)
         reporter.note(
             f"{recipe.title}: already there: {there.path} (SHA-256 {there.receipt.sha256})"
         )
         return there
 
 
-def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
-    building = cache.make(cache.build(recipe.name, recipe.version))
+def _build(recipe: Recipe, cache: Cache, reporter: Reporter, held: int) -> Installed:
+    building = cache.make(cache.build(recipe.name, recipe.install))
     place = Place(out=building / "out", work=cache.make(building / "work"))
-    log = cache.log(recipe.name, recipe.version)
+    log = cache.log(recipe.name, recipe.install)
     cache.make(log.parent)
     log.write_bytes(b"")
     # Only `work` is carried over: a half-written binary in `out` must not pass for a whole one.
@@ -166,7 +169,7 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
     try:
         with reporter.building(recipe.name) as show:
             for command in recipe.kind.commands(recipe.install, place):
-                _run(recipe, command, place, log, show)
+                _run(recipe, command, place, log, show, held)
     except KeyboardInterrupt:
         reporter.note(
             f"{recipe.title}: interrupted; what is compiled is kept, and the same command goes on "
@@ -176,6 +179,7 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
     seconds = time.monotonic() - begun
     placed = _place(recipe, cache, place, seconds)
     shutil.rmtree(building, ignore_errors=True)
+    _note_unpinned(recipe, placed.receipt, reporter)
     reporter.note(
         f"{recipe.title}: built in {elapsed(seconds)}: {placed.path} "
         f"(SHA-256 {placed.receipt.sha256})"
@@ -186,7 +190,7 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
 def _place(recipe: Recipe, cache: Cache, place: Place, seconds: float) -> Installed:
     """Make the finished build appear under its final name, whole or not at all."""
     file, kind = recipe.install.file, recipe.kind
-    log = cache.log(recipe.name, recipe.version)
+    log = cache.log(recipe.name, recipe.install)
     fitting = [each for each in place.out.glob(f"{kind.at}/{file}") if each.is_file()]
     if not fitting:
         raise InstallFailed(
@@ -211,9 +215,11 @@ def _place(recipe: Recipe, cache: Cache, place: Place, seconds: float) -> Instal
         source=recipe.source,
         command=kind.commands(recipe.install, place)[0],
         toolchain=recipe.tools(),
+        files=contents_of(place.out),
+        packages=kind.packages(place.out),
     )
     receipt.write(place.out)
-    final = cache.installed(recipe.name, recipe.version)
+    final = cache.installed(recipe.name, recipe.install)
     cache.make(final.parent)
     if final.exists():  # damaged, or without a receipt: rename() does not replace a full directory
         shutil.rmtree(final)
@@ -221,36 +227,39 @@ def _place(recipe: Recipe, cache: Cache, place: Place, seconds: float) -> Instal
     return Installed(final / receipt.binary, receipt, tuple(kind.needed(final).items()))
 
 
-# -- one build ---------------------------------------------------------------------------------
+def _note_unpinned(recipe: Recipe, receipt: Receipt, reporter: Reporter) -> None:
+    free = unpinned(recipe.install, receipt.packages)
+    if free:
+        reporter.note(
+            f"{recipe.title}: its definition does not pin {listing(free)}. Another install may "
+            "bring others, which is another program; `also` of `install` pins them."
+        )
 
-# Run in the child before the build command takes its place: PR_SET_PDEATHSIG (prctl(2)), so that
-# the build ends when the installer is killed and cannot stop it. Popen's preexec_fn would do the
-# same, but is not safe in a process with threads, and a live progress bar is a thread.
-_END_WITH_PARENT = (
-    "import ctypes, os, sys\n"
-    "ctypes.CDLL(None).prctl(1, 15, 0, 0, 0)\n"
-    "os.execvp(sys.argv[1], sys.argv[1:])\n"
-)
+
+# -- one build ---------------------------------------------------------------------------------
 
 
 def _run(
-    recipe: Recipe, command: list[str], place: Place, log: Path, show: Callable[[str], None]
+    recipe: Recipe,
+    command: list[str],
+    place: Place,
+    log: Path,
+    show: Callable[[str], None],
+    held: int,
 ) -> None:
     """Run one of a recipe's commands; every line goes to ``log``, and to ``show``.
 
     Raises InstallFailed with the last lines of the log when it fails. Whatever ends this call
-    early (Ctrl-C included) ends the command and its children first.
+    early ends the command and all that it started; until that has ended, it has ``held`` open.
     """
-    build = subprocess.Popen(
-        [sys.executable, "-I", "-c", _END_WITH_PARENT, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
+    build = Reaped(
+        command,
+        held=[held],
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
         env=os.environ | recipe.kind.environment(recipe.install, place),
         cwd=place.work,
-        start_new_session=True,  # a group of its own, so that all of it can be ended
     )
     assert build.stdout is not None
     try:
@@ -263,7 +272,7 @@ def _run(
                     show(text)
         code = build.wait()
     except BaseException:
-        _end(build)
+        build.end(_PATIENCE_S)
         raise
     finally:
         build.stdout.close()
@@ -272,12 +281,3 @@ def _run(
             f"Building {recipe.title} failed with exit code {code}. The last lines of its "
             f"log:\n{last_lines(log)}\nThe whole log: {log}"
         )
-
-
-def _end(build: subprocess.Popen[str]) -> None:
-    for ending, patience in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, None)):
-        with suppress(ProcessLookupError):
-            os.killpg(build.pid, ending)
-        with suppress(subprocess.TimeoutExpired):
-            build.wait(patience)
-            return

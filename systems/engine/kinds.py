@@ -6,13 +6,16 @@ Running them, resuming and placing the result is `wanlat.systems.engine.install`
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 
+from wanlat.emulator.reaper import run
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.text import numbers
 from wanlat.systems.errors import SystemMissing
@@ -33,15 +36,13 @@ def said(path: Path | str, *arguments: str, environment: dict[str, str] | None =
     """Run a program that tells its version; return all it prints. Raises SystemMissing."""
     try:
         # stdin closed and a limit: a shim that asks questions must not hang the command.
-        done = subprocess.run(
+        done = run(
             [path, *arguments],
+            timeout_s=_ANSWER_S,
+            check=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_S,
-            check=True,
             env=os.environ | environment if environment else None,
         )
     except (OSError, subprocess.SubprocessError) as error:
@@ -95,6 +96,8 @@ class Kind:
     """What its environment needs where it was put."""
     exact: Callable[[Install, Path], str] = lambda install, _: install.version
     """Which version it is, where the one that was asked for leaves that open (`15.*`)."""
+    packages: Callable[[Path], dict[str, str]] = lambda _: {}
+    """The versions of all packages that were installed, by their names."""
 
 
 def _cargo(install: Install, place: Place) -> list[list[str]]:
@@ -123,12 +126,18 @@ def _debian(install: Install, place: Place) -> list[list[str]]:
         'for each in *.deb; do dpkg -x "$each" "$0"; '
         f'dpkg -f "$each" Package Version >> "$0/{_PACKAGES}"; done'
     )
-    return [["apt-get", "download", *packages], ["sh", "-ec", unpack, str(place.out)]]
+    # What an interrupted install left may be of another version: that of `15.*` moves on.
+    download = ["sh", "-ec", 'rm -f ./*.deb; exec apt-get download "$@"', "apt-get"]
+    return [[*download, *packages], ["sh", "-ec", unpack, str(place.out)]]
+
+
+def _debian_packages(out: Path) -> dict[str, str]:
+    words = re.findall(r"^(?:Package|Version): (.*)$", (out / _PACKAGES).read_text(), re.MULTILINE)
+    return dict(zip(words[::2], words[1::2], strict=True))
 
 
 def _debian_version(install: Install, out: Path) -> str:
-    named = f"Package: {install.source}\nVersion: "
-    return (out / _PACKAGES).read_text().partition(named)[2].partition("\n")[0]
+    return _debian_packages(out)[install.source]
 
 
 def _debian_needs(out: Path) -> dict[str, str]:
@@ -140,6 +149,27 @@ def _pypi(install: Install, place: Place) -> list[list[str]]:
     packages = [f"{install.source}=={install.version}", *install.also]
     pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
     return [[*pip, "--target", str(place.out / "site"), *packages]]
+
+
+def _pypi_packages(out: Path) -> dict[str, str]:
+    found = {each.name: each.version for each in distributions(path=[str(out / "site")])}
+    return dict(sorted(found.items()))
+
+
+def unpinned(install: Install, packages: Mapping[str, str]) -> list[str]:
+    """Return the packages that came with one of Python's and may be others the next time, as `also`
+    would name them. (Debian has one version of each at a time.)
+    """
+    if install.pypi is None:
+        return []
+    pinned = {_plain(each.partition("==")[0]) for each in install.also if "==" in each}
+    pinned.add(_plain(install.pypi))
+    return [f"{name}=={of}" for name, of in packages.items() if _plain(name) not in pinned]
+
+
+def _plain(name: str) -> str:
+    """Return a package's name as PEP 503 compares it, without extras."""
+    return re.sub(r"[-_.]+", "-", name.partition("[")[0].strip()).lower()
 
 
 def _maven(install: Install, place: Place) -> list[list[str]]:
@@ -172,6 +202,7 @@ KINDS: dict[str, Kind] = {
         at="**/*bin",
         needed=_debian_needs,
         exact=_debian_version,
+        packages=_debian_packages,
     ),
     "pypi": Kind(
         tools=(),
@@ -179,6 +210,7 @@ KINDS: dict[str, Kind] = {
         commands=_pypi,
         at="site/bin",
         needed=lambda out: {"PYTHONPATH": str(out / "site")},
+        packages=_pypi_packages,
     ),
     "maven": Kind(
         tools=("mvn",),

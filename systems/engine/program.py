@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from wanlat.emulator.binaries import binary as built_program
-from wanlat.systems.engine.cache import Cache, sha256_of
+from wanlat.systems.engine.cache import Cache, Receipt, sha256_of, state_of
 from wanlat.systems.engine.definition import SHIPPED, Program
 from wanlat.systems.engine.install import find_installed
 from wanlat.systems.engine.kinds import said
@@ -33,10 +34,15 @@ class Binary:
     label: str = ""
     beside: tuple[Companion, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    receipt: Receipt | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.label:
             object.__setattr__(self, "label", self.version)
+
+    def as_recorded(self, name: str) -> dict[str, Any]:
+        """Return it for a bundle's manifest, under the name of the system."""
+        return _recorded(name, self.version, self.sha256, self.receipt)
 
 
 @dataclass(frozen=True)
@@ -48,10 +54,19 @@ class Companion:
     version: str
     sha256: str
     environment: tuple[tuple[str, str], ...] = ()
+    receipt: Receipt | None = field(default=None, compare=False, repr=False)
 
-    def as_recorded(self) -> dict[str, str]:
+    def as_recorded(self) -> dict[str, Any]:
         """Return it for a bundle's manifest."""
-        return {"name": self.name, "version": self.version, "sha256": self.sha256}
+        return _recorded(self.name, self.version, self.sha256, self.receipt)
+
+
+def _recorded(name: str, version: str, sha256: str, receipt: Receipt | None) -> dict[str, Any]:
+    program: dict[str, Any] = {"name": name, "version": version, "sha256": sha256}
+    if receipt is not None:
+        program |= {"files_sha256": receipt.files_sha256, "packages": receipt.packages}
+        program |= {"toolchain": receipt.toolchain}
+    return program
 
 
 def setting(name: str) -> str:
@@ -126,7 +141,12 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
     version = there.receipt.version
     its = there.receipt
     return Binary(
-        there.path, version, its.sha256, label(program, version), environment=there.environment
+        there.path,
+        version,
+        its.sha256,
+        label(program, version),
+        environment=there.environment,
+        receipt=its,
     )
 
 
@@ -139,10 +159,9 @@ def of_file(program: Program, path: Path) -> Binary:
     Raises SystemMissing.
     """
     try:
-        now = path.stat()
+        as_it_is = state_of(path)
     except OSError as error:
         raise SystemMissing(f"{path} does not tell its version: {error}") from error
-    as_it_is = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
     key = (program.name, repr(program.version), path, *as_it_is)
     if key not in _KNOWN:
         version = read_version(program, path)

@@ -16,6 +16,7 @@ from wanlat.systems.engine import options as checked
 from wanlat.systems.engine import program, timeouts
 from wanlat.systems.engine.cluster import Cluster
 from wanlat.systems.engine.definition import Definition, Program, Step
+from wanlat.systems.engine.identity import identity_of
 from wanlat.systems.engine.install import Recipe
 from wanlat.systems.engine.kinds import KINDS
 from wanlat.systems.engine.options import Options
@@ -120,7 +121,8 @@ class System:
         if front is None:
             return found[0]
         store, its = found
-        beside = Companion(front.program.name, its.path, its.version, its.sha256, its.environment)
+        facts = its.path, its.version, its.sha256, its.environment, its.receipt
+        beside = Companion(front.program.name, *facts)
         return replace(
             store, label=f"{store.label}, {beside.name} {beside.version}", beside=(beside,)
         )
@@ -129,6 +131,15 @@ class System:
         """Return the binary to run with these options, which for most does not depend on them."""
         found: Binary | None = self._hooked("binary_for", self, options)
         return found or self.find()
+
+    def recorded(self, options: Options, binary: Binary) -> dict[str, Any]:
+        """Return all that decides what runs, for a bundle's manifest: by it two are the same."""
+        entry, found = binary.as_recorded(self.name), identity_of(self, options, binary.path)
+        entry["packages"] = {**entry.get("packages", {}), **found.packages}
+        entry |= {"files": dict(found.files), "definition": dict(found.definition)}
+        if binary.beside:
+            entry["beside"] = [each.as_recorded() for each in binary.beside]
+        return entry
 
     @property
     def how_to_get(self) -> str:

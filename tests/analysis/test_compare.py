@@ -460,3 +460,21 @@ def test_sentences_on_latencies_have_their_unit(latencies: Any) -> None:
     assert len(said) == 2
     for text in said:
         assert re.search(r"\d ms, .*\(threshold [\d.]+ ms\)", text), text
+
+
+def test_programs_of_one_version_that_are_not_the_same_are_noted(latencies: Any) -> None:
+    store = {"name": "garage", "version": "2.5.0", "sha256": "a" * 64, "files": {"hooks.py": "a"}}
+    tools = [{"name": "oneshot", "version": "1", "sha256": "a" * 64}]
+    base = {"systems": [store], "instruments": tools}
+    old = latencies(manifest=base)
+
+    def notes(**change: Any) -> str:
+        return " ".join(held(old, latencies(manifest=base | change)).notes)
+
+    assert "not the same" not in notes()
+    assert "garage: `hooks.py`" in notes(systems=[store | {"files": {"hooks.py": "b"}}])
+    assert "garage: its program" in notes(systems=[store | {"sha256": "b" * 64}])
+    # Another version is what a comparison is of.
+    newer = store | {"version": "2.6.0", "sha256": "b" * 64}
+    assert "not the same" not in notes(systems=[newer])
+    assert "oneshot" in notes(instruments=[tools[0] | {"sha256": "b" * 64}])

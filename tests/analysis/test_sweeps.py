@@ -13,9 +13,11 @@ from chart_checks import assert_apart, texts_of
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
+from wanlat.analysis.compare import conditions
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.summary import Summary, summarize
 from wanlat.analysis.sweep import Sweep, read_sweep
+from wanlat.bundle.errors import BundleError
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -141,3 +143,30 @@ def test_what_a_point_warns_of_is_said_once(tmp_path: Path) -> None:
         "hot",
         f"{text} (minio-nodes-1)",
     ]
+
+
+def test_clusters_of_one_mean_are_of_one_program(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    store = {"name": "minio", "version": MINIO[1], "files": {"system.yaml": "a"}}
+    sweep = sweep_of(
+        *(path, {"nodes": [1, 2], "replicate": [1, 2]}), point_manifest={"systems": [store]}
+    )
+    assert sweep.mixed_programs == {}
+    manifest = path / "points" / "minio-nodes-2-replicate-2" / "manifest.json"
+    other = {"systems": [store | {"files": {"system.yaml": "b"}}]}
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | other))
+    mixed = read_sweep(path)
+    assert mixed.mixed_programs == {"minio": ["`system.yaml`"]}
+    assert any("`system.yaml`" in note for note in summarize(mixed).to_json()["notes"])
+
+
+def test_clusters_of_several_programs_are_not_compared_as_one(tmp_path: Path) -> None:
+    path, parameters = tmp_path / "s", {"replicate": [1, 2]}
+    write_sweep(path, parameters, systems=(MINIO,))
+    conditions.read(path)
+    for number in (1, 2):
+        manifest = path / "points" / f"minio-replicate-{number}" / "manifest.json"
+        own = {"systems": [{"name": "minio", "version": MINIO[1], "sha256": f"{number}" * 64}]}
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | own))
+    with pytest.raises(BundleError, match="minio: its program"):
+        conditions.read(path)

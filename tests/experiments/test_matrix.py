@@ -13,7 +13,7 @@ from wanlat.experiments.manifest import machine
 from wanlat.experiments.matrix_points import (
     Point,
     Unfinished,
-    check_same_stores,
+    check_same_programs,
     in_order,
     points_of,
 )
@@ -176,10 +176,10 @@ def test_it_goes_on_as_it_was_begun_with_the_stores_that_it_was_begun_with() -> 
     assert how["capture"] == CaptureWanted(limit_bytes=1 << 20, snap_bytes=99)
     assert (how["topologies"], how["seed"]) == ({"one-site": load_topology("one-site")}, 7)
     assert unfinished().how["capture"] is None
-    check_same_stores(Path("bundle"), SYSTEMS[:1], SYSTEMS)
+    check_same_programs(Path("bundle"), SYSTEMS[:1], SYSTEMS)
     newer = [SYSTEMS[0], SYSTEMS[1] | {"version": "2", "sha256": "garage-2"}]
-    with pytest.raises(UserError, match=r"garage is another program now: 1 .*before, 2"):
-        check_same_stores(Path("bundle"), SYSTEMS, newer)
+    with pytest.raises(UserError, match=r"garage: its program, 1 .*garage-1.* against 2"):
+        check_same_programs(Path("bundle"), SYSTEMS, newer)
     old = unfinished(warnings=[], command=[], started="", attempts=1, **machine())
     assert old.kept(SYSTEMS)["warnings"] == []
     old.manifest["kernel"] = "5.0"

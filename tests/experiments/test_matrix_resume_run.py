@@ -5,6 +5,7 @@ On one node, without a network to prove, so that a run takes a second.
 
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -51,3 +52,27 @@ def test_a_matrix_that_is_interrupted_and_killed_measures_every_point_once(tmp_p
     aside = sorted(path.name for path in (bundle / "points").glob("*.attempt-*"))
     assert len(aside) == 2
     assert manifest_of(bundle)["attempts"] == 3
+
+
+def test_a_matrix_goes_on_only_with_the_definition_that_it_was_begun_with(tmp_path: Path) -> None:
+    bundle, own = tmp_path / "bundle", tmp_path / "own" / "system.yaml"
+    text = "schema: 1\nname: own\nextends: quorum\n"
+    own.parent.mkdir()
+    own.write_text(text)
+    file = study(tmp_path, 5, "replicates: 2")
+    given = ("--systems", f"{own.parent}/")
+    assert here("run", str(file), *given, "--out", str(bundle)).returncode == 0
+    (system,) = manifest_of(bundle)["systems"]
+    assert system["definition"]["system.yaml"] == text
+    assert "quorum/hooks.py" in system["definition"]
+    point = bundle / points(bundle)[0]["directory"]
+    assert manifest_of(point)["systems"][0]["files"] == system["files"]
+
+    shutil.rmtree(point)
+    own.write_text(f"{text}environment: {{SLOWER: '1'}}\n")
+    refused = here("run", "--resume", str(bundle))
+    assert (refused.returncode, point.exists()) == (2, False)
+    assert "own: `system.yaml`, line 4" in refused.stderr and "SLOWER" in refused.stderr
+    own.write_text(text)
+    assert here("run", "--resume", str(bundle)).returncode == 0
+    assert statuses(bundle) == ["complete"] * 2

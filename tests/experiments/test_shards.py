@@ -91,6 +91,27 @@ def test_only_parts_of_one_run_merge(tmp_path: Path, shards: Shards) -> None:
         merge([first, second], first)
 
 
+@pytest.mark.parametrize(
+    ("key", "change", "named"),
+    [
+        ("systems", {"files": {"system.yaml": "another"}}, r"quorum: .*system\.yaml"),
+        ("systems", {"sha256": "another"}, r"quorum: its program"),
+        ("instruments", {"sha256": "another"}, r"oneshot: its program"),
+    ],
+)
+def test_parts_that_other_programs_measured_do_not_merge(
+    tmp_path: Path, shards: Shards, key: str, change: dict[str, Any], named: str
+) -> None:
+    first, second = shards(2, matrix={"object_size": [1, 2, 3, 4]})
+    manifest = manifest_of(second)
+    assert manifest[key]
+    manifest[key][0] |= change
+    (second / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match=named):
+        merge([first, second], tmp_path / "whole")
+    assert not (tmp_path / "whole").exists()
+
+
 def test_what_a_point_costs_does_not_grow_with_their_number() -> None:
     def calls(points: int) -> float:
         """Of functions, for each point: what no busy machine changes."""

@@ -213,10 +213,17 @@ for crate in range(int(crates)):
 print("fake warning: unused variable", flush=True)
 if fails == "fails":
     sys.exit("fake error: linker not happy")
+part = pathlib.Path(out, "lib", "part")
+part.parent.mkdir()
+part.write_text("slow")
 binary = pathlib.Path(out, "bin", "fake")
 binary.write_text("#!/bin/sh\\necho fake 1.0\\n")
 binary.chmod(0o755)
 """
+
+
+STARTS_IT = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+"""What compiles is mostly a child of what was started: `go build` of ours, rustc of cargo."""
 
 
 def fake_version(binary: Path, _: dict[str, str] | None = None) -> str:
@@ -232,15 +239,17 @@ def fake_recipe(
     version: str = "1.0",
     tools: tuple[str, ...] = (),
     disk_bytes: int = 1,
+    crate: str = "fake",
 ) -> Recipe:
     def commands(_: Install, place: Place) -> list[list[str]]:
         numbers = [str(crates), str(seconds_a_crate)]
         fate = "fails" if fails else "succeeds"
-        build = [sys.executable, "-c", FAKE_BUILD, str(place.out), str(place.work)]
+        python = [sys.executable, "-c"]
+        build = [*python, STARTS_IT, *python, FAKE_BUILD, str(place.out), str(place.work)]
         return [[*build, *numbers, fate]]
 
     kind = Kind(tools, "fake crate {0.version}", commands)
-    wanted = Install(cargo="fake", version=version, disk=Size(disk_bytes))
+    wanted = Install(cargo=crate, program="fake", version=version, disk=Size(disk_bytes))
     return Recipe("fake", wanted, fake_version, kind)
 
 

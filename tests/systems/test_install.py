@@ -18,18 +18,20 @@ from systems_doubles import fake_recipe, plain_reporter
 
 from tests.command_line import CHECKOUT, ran, write_program
 from tests.needs import needs
+from tests.processes import alive, descendants
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.catalogue import install_systems, list_systems, list_tools
-from wanlat.systems.engine.cache import Cache, Receipt, sha256_of
+from wanlat.systems.engine.cache import Cache, Receipt, contents_of, sha256_of
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import Damaged, find_installed, install
-from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool
+from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool, unpinned
 from wanlat.systems.engine.program import find, go_version, label, read_version
 from wanlat.systems.engine.system import recipe_of
 from wanlat.systems.errors import InstallFailed, SystemMissing
 from wanlat.topologies.errors import MachineError, UserError
 
+FAKE = fake_recipe().install
 CRATES = 30
 """Of a build that is interrupted after four: three seconds before its end."""
 
@@ -46,7 +48,7 @@ def start_install(cache: Cache, crates: int = 10) -> subprocess.Popen[str]:
 
 
 def work(cache: Cache) -> Path:
-    return cache.build("fake", "1.0") / "work"
+    return cache.build("fake", FAKE) / "work"
 
 
 def wait_until_compiled(cache: Cache, crates: int) -> None:
@@ -57,7 +59,7 @@ def wait_until_compiled(cache: Cache, crates: int) -> None:
 
 
 def compiled_in_the_last_build(cache: Cache) -> int:
-    log = cache.log("fake", "1.0").read_text().splitlines()
+    log = cache.log("fake", FAKE).read_text().splitlines()
     return sum(line.startswith("compiled crate ") for line in log)
 
 
@@ -69,8 +71,11 @@ def test_an_installed_binary_has_a_receipt_and_is_built_once_and_again_when_it_w
     stored = json.loads((first.path.parents[1] / "receipt.json").read_text())
     assert (stored["sha256"], stored["version"]) == (sha256_of(first.path), "1.0")
     left = {str(p.relative_to(cache.root)) for p in cache.root.rglob("*") if p.is_file()}
-    kept = {"systems/fake/1.0/bin/fake", "systems/fake/1.0/receipt.json"}
-    assert left == kept | {"logs/fake-1.0.log", "locks/fake-1.0.lock"}
+    key = FAKE.key
+    names = ("bin/fake", "lib/part", "receipt.json")
+    kept = {f"systems/fake/{key}/{name}" for name in names}
+    assert left == kept | {f"logs/fake-{key}.log", f"locks/fake-{key}.lock"}
+    assert stored["files"].keys() == {"bin/fake", "lib/part"}
     (second,) = install([fake_recipe(fails=True)], cache, plain_reporter())
     assert second == first
     with first.path.open("a") as file:
@@ -83,7 +88,7 @@ def test_an_installed_binary_has_a_receipt_and_is_built_once_and_again_when_it_w
     assert "tampered" not in again.path.read_text()
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "x": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 3}', '{"format": 2, "x": 1}'])
 def test_without_a_receipt_that_can_be_read_nothing_is_installed(
     cache: Cache, content: str
 ) -> None:
@@ -105,6 +110,87 @@ def test_two_at_once_build_once(cache: Cache) -> None:
     said_first, said_second = first.communicate(timeout=300)[0], second.communicate(timeout=120)[0]
     assert (first.returncode, second.returncode) == (0, 0), said_first + said_second
     assert "built in" in said_first and "built in" not in said_second
+
+
+def test_another_package_of_the_same_version_is_another_program(cache: Cache) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    other = fake_recipe(crate="fake-fork")
+    assert find_installed("fake", other.install, cache) is None
+    (second,) = install([other], cache, plain_reporter())
+    assert first.path != second.path and find_installed("fake", FAKE, cache) == first
+    for key, value in {"also": ["more"], "features": ["more"], "needs": ["cc"]}.items():
+        assert find_installed("fake", FAKE.model_copy(update={key: value}), cache) is None
+    for key in ("minutes", "path_too"):  # they change nothing of what is built
+        assert find_installed("fake", FAKE.model_copy(update={key: 7}), cache) == first
+
+
+@pytest.mark.parametrize("change", ["changed", "same size and time", "added", "removed", "linked"])
+def test_a_change_of_any_installed_file_is_noticed(cache: Cache, change: str) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    assert set(first.receipt.files) == {"bin/fake", "lib/part"}
+    assert find_installed("fake", FAKE, cache) is not None
+    part = first.path.parents[1] / "lib" / "part"
+    was = part.stat()
+    if change == "added":
+        part.with_name("another").touch()
+    elif change in ("removed", "linked"):
+        part.unlink()
+        if change == "linked":
+            part.symlink_to("/dev/null")
+    else:
+        part.write_text("fast" if change == "same size and time" else "slower")
+        os.utime(part, ns=(was.st_atime_ns, was.st_mtime_ns))
+    with pytest.raises(Damaged, match=r"(part|another) was changed.*system install fake"):
+        find_installed("fake", FAKE, cache)
+
+
+def test_installed_files_are_read_again_only_where_they_may_have_changed(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    find_installed("fake", FAKE, cache)
+    read = list[Path]()
+
+    def noted(path: Path) -> str:
+        read.append(path)
+        return sha256_of(path)
+
+    monkeypatch.setattr("wanlat.systems.engine.cache.sha256_of", noted)
+    assert find_installed("fake", FAKE, cache) == first
+    assert read == []
+    first.path.chmod(0o755)  # the content is the same, and only the kernel's time of it is new
+    assert find_installed("fake", FAKE, cache) == first
+    assert read == [first.path]
+
+
+def test_what_python_compiles_is_no_change(cache: Cache) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    compiled = first.path.parent / "__pycache__" / "fake.pyc"
+    compiled.parent.mkdir()
+    compiled.touch()
+    assert find_installed("fake", FAKE, cache) == first
+
+
+def test_packages_that_a_definition_does_not_pin_are_named() -> None:
+    came = {"Store": "1", "dns_python": "2", "idna": "3"}
+    pinned = Install(pypi="store[fast]", version="1", also=["dns-python==2", "idna"])
+    assert unpinned(pinned, came) == ["idna==3"]
+    assert unpinned(Install(debian="store", version="15.*"), {"store": "15", "libx": "5"}) == []
+
+
+def test_an_install_waits_for_what_a_killed_one_has_started(
+    cache: Cache, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed = start_install(cache, crates=CRATES)
+    wait_until_compiled(cache, 2)
+    family = descendants(killed.pid)
+    compiling = family[-1]
+    os.kill(compiling, signal.SIGSTOP)  # so that it does not end when it is asked to
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait(60)
+    install([fake_recipe()], cache, plain_reporter())
+    assert f"process {killed.pid}) is still ending; waiting for it" in capsys.readouterr().out
+    assert not alive(family)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -131,7 +217,7 @@ def test_an_interrupted_build_ends_and_goes_on_where_it_was(
 def test_a_failed_build_quotes_the_end_of_its_log_and_keeps_what_it_compiled(cache: Cache) -> None:
     with pytest.raises(InstallFailed) as caught:
         install([fake_recipe(fails=True)], cache, plain_reporter())
-    log = cache.log("fake", "1.0")
+    log = cache.log("fake", FAKE)
     for part in ("exit code 1", "fake error: linker not happy", str(log)):
         assert part in str(caught.value)
     assert "compiled crate 0" in log.read_text()
@@ -152,10 +238,10 @@ def test_what_cannot_be_built_is_said_before_anything_is(
         check_tool(sys.executable, "Building", "99.1")
     with pytest.raises(MachineError, match=r"takes about 9000000\.0 GB"):
         install([fake_recipe(disk_bytes=9 * 10**15)], cache, plain_reporter())
-    assert not cache.installed("fake", "1.0").exists()
+    assert not cache.installed("fake", FAKE).exists()
     with pytest.raises(InstallFailed, match=r"says that it is version 1\.0"):
         install([fake_recipe(version="2.0")], cache, plain_reporter())
-    assert not cache.installed("fake", "2.0").exists()
+    assert not cache.installed("fake", fake_recipe(version="2.0").install).exists()
     with pytest.raises(UserError, match="no system `ceph`"):
         install_systems(["minio", "ceph"], plain_reporter())
     with pytest.raises(
@@ -231,10 +317,13 @@ def script(path: Path, prints: str) -> Path:
     return write_program(path, f"echo '{prints}' >&2")
 
 
-def pretend_installed(cache: Cache, name: str, version: str) -> Path:
-    directory = cache.installed(name, version)
-    made = script(directory / "bin" / name, "")
-    Receipt(name, version, f"bin/{name}", sha256_of(made), 1, "", 0, "", [], []).write(directory)
+def pretend_installed(cache: Cache, name: str) -> Path:
+    pinned = program_of(name).install
+    assert pinned is not None
+    directory = cache.installed(name, pinned)
+    made, version = script(directory / "bin" / name, ""), pinned.version
+    facts = name, version, f"bin/{name}", sha256_of(made), 1, "", 0.0, "", [], []
+    Receipt(*facts, files=contents_of(directory), packages={}).write(directory)
     return made
 
 
@@ -279,7 +368,7 @@ def test_the_environment_comes_first_then_the_path_then_the_cache(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(SystemMissing, match="wanlat system install grpcurl"):
         registry.find_tool("grpcurl")
-    cached = pretend_installed(cache, "grpcurl", "v1.9.4")
+    cached = pretend_installed(cache, "grpcurl")
     assert registry.find_tool("grpcurl") == Binary(cached, "v1.9.4", sha256_of(cached))
     on_path = script(tmp_path / "bin" / "grpcurl", "grpcurl v1.9.3")
     assert registry.find_tool("grpcurl").path == on_path
@@ -300,8 +389,8 @@ def test_the_list_says_what_is_there_and_what_is_the_matter(
     monkeypatch.setenv("PATH", str(tmp_path))
     pinned = program_of("minio").install
     assert pinned is not None
-    pretend_installed(cache, "minio", pinned.version)
-    pretend_installed(cache, "garage", "2.5.0").write_text("damaged\n")
+    pretend_installed(cache, "minio")
+    pretend_installed(cache, "garage").write_text("damaged\n")
     nginx = script(tmp_path / "nginx", "nginx version: nginx/1.22.1")
     monkeypatch.setenv("WANLAT_NGINX_BINARY", str(nginx))
     found = {each.name: each.as_json() for each in [*list_systems(), *list_tools()]}
@@ -330,7 +419,7 @@ def test_the_nginx_before_a_cluster_is_the_one_that_is_installed(
     assert said == own.install.model_dump(exclude={"path_too"})
     with pytest.raises(SystemMissing, match=r"Build it .*: wanlat system install nginx"):
         find(front.program, registry.get(name).directory)
-    made = pretend_installed(cache, "nginx", own.install.version)
+    made = pretend_installed(cache, "nginx")
     assert find(front.program, registry.get(name).directory).path == made
 
 
@@ -377,7 +466,7 @@ def test_a_debian_package_of_which_the_beginning_is_pinned_has_its_exact_version
     pinned = Install(debian="store", version="5:7.0.*")
     assert KINDS["debian"].exact(pinned, tmp_path) == "5:7.0.15-1~deb12u10"
     # LD_LIBRARY_PATH has colons between its directories.
-    assert ":" not in str(Cache(tmp_path).installed("store", pinned.version))
+    assert ":" not in str(Cache(tmp_path).installed("store", pinned))
 
 
 def test_a_program_that_cannot_tell_its_version_has_the_one_that_is_written(tmp_path: Path) -> None:
@@ -444,4 +533,4 @@ def test_a_go_command_that_go_install_refuses_is_built_with_its_replacements(
     (made,) = install([recipe], cache, plain_reporter())
     said = ran(made.path, check=True)
     assert said.stderr == "the replacement\n"
-    assert "go install` refuses it" in cache.log("tool", "v1.0.0").read_text()
+    assert "go install` refuses it" in cache.log("tool", recipe.install).read_text()

@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from fnmatch import fnmatchcase
 from io import BytesIO
@@ -19,6 +18,7 @@ from PIL import Image
 from tools.results import CHECKOUT, LISTED, RESULTS, known
 from wanlat.bundle.pack import pack, shrink_load
 from wanlat.bundle.read import ASIDE, ZIPPED
+from wanlat.emulator.reaper import run
 from wanlat.topologies.wording import listing
 
 _PUBLISHED = ("*.json", "*.parquet", "*.md", "*.png")
@@ -95,7 +95,7 @@ def _is_complete(bundle: Path) -> bool:
 
 
 def _wanlat(*words: str) -> int:
-    return subprocess.run([sys.executable, "-m", "wanlat", *words], check=False).returncode
+    return run([sys.executable, "-m", "wanlat", *words]).returncode
 
 
 def publish(bundle: Path, place: Path) -> None:

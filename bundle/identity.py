@@ -1,0 +1,92 @@
+"""Whether two manifests name the same programs: what is not the same, in words.
+
+A program is its own file, all that was installed with it, what its definition says, and what else
+takes part; two of one version may differ in any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from wanlat.topologies.wording import listing, printable, show
+
+Entry = Mapping[str, Any]
+"""A system, or another program, as a manifest has it."""
+
+_SHOWN = 3
+
+
+def differences(old: Entry, new: Entry) -> list[str]:
+    """Return what of a program is not the same. What one of them does not state is left out."""
+    return [*_of_program(old, new), *_of_files(old, new), *_of_companions(old, new)]
+
+
+def unlike(old: Sequence[Entry], new: Sequence[Entry]) -> dict[str, list[str]]:
+    """Return what differs by names of programs, of those in both. One may be in either several
+    times, with other options, and has then to be like one of the other's.
+    """
+    found = dict[str, list[str]]()
+    for entry in new:
+        known = [each for each in old if each["name"] == entry["name"]]
+        each_differs = [differences(each, entry) for each in known]
+        if known and all(each_differs):
+            found.setdefault(entry["name"], min(each_differs, key=len))
+    return found
+
+
+def in_words(differs: Mapping[str, Sequence[str]]) -> str:
+    """Return what `unlike` found as one text."""
+    return "; ".join(f"{name}: {listing(each, at_most=_SHOWN)}" for name, each in differs.items())
+
+
+def _of_program(old: Entry, new: Entry) -> Iterator[str]:
+    if _differ(old, new, "sha256"):
+        was, is_ = (f"{e.get('version')} (sha256 {e['sha256'][:12]})" for e in (old, new))
+        made = [listing(each.get("toolchain") or ()) for each in (old, new)]
+        tools = f", made by {made[0]} against {made[1]}" if made[0] != made[1] else ""
+        yield f"its program, {was} against {is_}{tools}"
+    elif _differ(old, new, "files_sha256"):
+        yield "files that were installed with its program"
+    before, after = old.get("packages"), new.get("packages")
+    if before is not None and after is not None:
+        for name in sorted({*before, *after}):
+            if before.get(name) != after.get(name):
+                was, is_ = before.get(name, "none"), after.get(name, "none")
+                yield f"package {name}, {was} against {is_}"
+
+
+def _of_files(old: Entry, new: Entry) -> Iterator[str]:
+    before, after = old.get("files"), new.get("files")
+    if before is None or after is None:
+        return
+    for name in sorted({*before, *after}):
+        if before.get(name) == after.get(name):
+            continue
+        if None in (before.get(name), after.get(name)):
+            yield f"`{printable(name)}`, which only one of them has"
+            continue
+        texts = [(each.get("definition") or {}).get(name) for each in (old, new)]
+        yield f"`{printable(name)}`{'' if None in texts else _first_line(*map(str, texts))}"
+
+
+def _first_line(old: str, new: str) -> str:
+    lines = zip_longest(old.splitlines(), new.splitlines(), fillvalue="")
+    for number, (was, is_) in enumerate(lines, start=1):
+        if was != is_:
+            return f", line {number}: {show(was.strip())} against {show(is_.strip())}"
+    return ""
+
+
+def _of_companions(old: Entry, new: Entry) -> Iterator[str]:
+    before, after = ({e["name"]: e for e in each.get("beside") or ()} for each in (old, new))
+    for name in sorted({*before, *after}):
+        if name not in before or name not in after:
+            yield f"{show(name)}, which stands before one of them alone"
+        else:
+            yield from (f"{name}: {each}" for each in differences(before[name], after[name]))
+
+
+def _differ(old: Entry, new: Entry, key: str) -> bool:
+    return None not in (old.get(key), new.get(key)) and old[key] != new[key]
