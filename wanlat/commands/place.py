@@ -202,8 +202,7 @@ def _confirm(
     from wanlat.experiments.placement.confirm import prepare_confirmation
 
     prepared = prepare_confirmation(ranking, topology, best, how)
-    remark(f"{counted(len(prepared.points), 'point')}; bundle: {prepared.directory}")
-    ended = measure_points(prepared, None, jobs, None)
+    ended = measure_points(prepared, None, jobs, None, out=how.directory)
     document = demand_complete(ended, "run")
     if document is not None:
         leave(ended, document, as_json)
