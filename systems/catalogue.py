@@ -15,7 +15,7 @@ from wanlat.systems.engine.program import Binary, how_to_get
 from wanlat.systems.engine.progress import Reporter
 from wanlat.systems.engine.system import System, recipe_of
 from wanlat.systems.errors import SystemMissing
-from wanlat.topologies.errors import UserError
+from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 
 
@@ -70,7 +70,7 @@ def _entry(
     found, problem = None, None
     try:
         found = find()
-    except (SystemMissing, Damaged) as error:
+    except MachineError as error:
         problem = str(error)
     recipe, beside = recipe_of(program, program.name), found.beside if found else ()
     return Entry(

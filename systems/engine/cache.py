@@ -14,6 +14,8 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,7 +24,7 @@ from pathlib import Path
 from wanlat.topologies.errors import MachineError
 
 _RECEIPT = "receipt.json"
-_WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
+WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
 
 
 def sha256_of(path: Path) -> str:
@@ -74,16 +76,20 @@ class Cache:
         A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks.
         Raises MachineError when there is no home directory either.
         """
+        try:
+            return cls(cls._root())
+        except RuntimeError as error:
+            raise MachineError(f"There is no home directory. {WAY_OUT}") from error
+
+    @staticmethod
+    def _root() -> Path:
         own = os.environ.get("WANLAT_CACHE")
         if own:
-            return cls(Path(own).expanduser().absolute())
+            return Path(own).expanduser().absolute()
         xdg = os.environ.get("XDG_CACHE_HOME")
         if xdg and Path(xdg).is_absolute():
-            return cls(Path(xdg) / "wanlat")
-        try:
-            return cls(Path.home() / ".cache" / "wanlat")
-        except RuntimeError as error:
-            raise MachineError(f"There is no home directory. {_WAY_OUT}") from error
+            return Path(xdg) / "wanlat"
+        return Path.home() / ".cache" / "wanlat"
 
     def installed(self, name: str, version: str) -> Path:
         """Directory of a finished build."""
@@ -102,17 +108,42 @@ class Cache:
         """Lock file of a build."""
         return self.root / "locks" / f"{name}-{version}.lock"
 
+    def check_owners(self, file: Path) -> None:
+        """Raise MachineError where somebody else could have put a program there.
+
+        Trusted are this user, root, and whoever the cache belongs to.
+        """
+        trusted = {0, os.geteuid(), self.root.stat().st_uid}
+        below = file.relative_to(self.root).parents
+        for place in (file, *(self.root / each for each in below)):
+            found = place.stat()
+            is_open = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+            if found.st_uid not in trusted or is_open:
+                why = "any user may change it" if is_open else f"it is {user_name(found.st_uid)}'s"
+                raise MachineError(
+                    f"{place} is not used: {why}, who may have put any program there. Have its "
+                    "owner restrict it, or set WANLAT_CACHE to a cache of your own."
+                )
+
     def make(self, directory: Path) -> Path:
         """Create a directory of the cache; MachineError with the way out when that fails."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise MachineError(
-                f"Cannot create {directory} ({error.strerror}). {_WAY_OUT}"
+                f"Cannot create {directory} ({error.strerror}). {WAY_OUT}"
             ) from error
         if not os.access(directory, os.W_OK | os.X_OK):
-            raise MachineError(f"{directory} may not be written. {_WAY_OUT}")
+            raise MachineError(f"{directory} may not be written. {WAY_OUT}")
         return directory
+
+
+def user_name(uid: int) -> str:
+    """Return what a user is called; one without an entry in passwd(5) by number."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 @contextmanager
@@ -123,7 +154,14 @@ def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
     holder's process id as text ("?" when it cannot be read), once a wait.
     """
     # The file is never removed: removing it would let two processes lock two files of one name.
-    with path.open("a+") as file:
+    try:
+        opened = path.open("a+")
+    except OSError as error:
+        owner = f", which is {user_name(path.stat().st_uid)}'s" if path.exists() else ""
+        raise MachineError(
+            f"{path}{owner}, cannot be opened ({error.strerror}). {WAY_OUT}"
+        ) from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wanlat.systems.engine.cache import Cache, Receipt, exclusive, sha256_of
+from wanlat.systems.engine.cache import WAY_OUT, Cache, Receipt, exclusive, sha256_of
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool
 from wanlat.systems.engine.process import last_lines, plain
@@ -87,6 +87,7 @@ def find_installed(name: str, install: Install, cache: Cache) -> Installed | Non
         return None
     path = directory / receipt.binary
     try:
+        cache.check_owners(path)
         found = sha256_of(path)
     except OSError:
         return None
@@ -112,7 +113,12 @@ def install(recipes: Sequence[Recipe], cache: Cache, reporter: Reporter) -> list
         if there is None:
             recipe.tools()
             _check_room(recipe, cache)
-    return [_install(recipe, cache, reporter) for recipe in recipes]
+    try:
+        return [_install(recipe, cache, reporter) for recipe in recipes]
+    except OSError as error:  # of a build that another user began there, or of a full disk
+        raise MachineError(
+            f"{error.filename or cache.root} cannot be written: {error.strerror}. {WAY_OUT}"
+        ) from error
 
 
 def _check_room(recipe: Recipe, cache: Cache) -> None:
