@@ -384,6 +384,12 @@ def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
         for entry in document.points if document else ():
             if entry.status != "complete":
                 continue
+            if not (part / entry.directory / "manifest.json").is_file():
+                raise UserError(
+                    f"{part} lacks {entry.directory}, of complete point {entry.name}: it was "
+                    "removed, or the bundle is one of those that are published, which are packed. "
+                    "Merge bundles as `wanlat run` left them."
+                )
             if entry.name in found:
                 raise UserError(
                     f"Point {entry.name} was measured in {found[entry.name][0]} and in {part}. "

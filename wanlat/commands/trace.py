@@ -88,7 +88,10 @@ def trace(
         fitting = ("bundle", "system", "endpoint", "placement", "slowest", "out")
         o.refuse_others(context, "With --bundle nothing is measured", *fitting)
         stem = None if out is None else out / "trace"
-        _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
+        from wanlat.bundle.errors import refusing
+
+        with refusing(bundle):
+            _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
         return
     (system,) = adopted(system)
     use_bobd(bobd, [system])
