@@ -214,7 +214,7 @@ def reason_of(interrupt: KeyboardInterrupt) -> str:
 
 @contextmanager
 def _deferring_interruptions() -> Iterator[None]:
-    """Let no SIGINT, SIGTERM or SIGHUP end anything meanwhile: the run is over, about to say how."""
+    """Let no SIGINT, SIGTERM or SIGHUP end anything meanwhile: how the run ended is written."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

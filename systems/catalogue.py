@@ -10,11 +10,10 @@ from typing import Any, Literal
 from wanlat.systems import registry
 from wanlat.systems.engine.cache import Cache
 from wanlat.systems.engine.definition import Program
-from wanlat.systems.engine.install import Damaged, Installed, Recipe, install
+from wanlat.systems.engine.install import Installed, Recipe, install
 from wanlat.systems.engine.program import Binary, how_to_get
 from wanlat.systems.engine.progress import Reporter
 from wanlat.systems.engine.system import System, recipe_of
-from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 

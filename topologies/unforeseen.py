@@ -64,8 +64,9 @@ def summary(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str | None:
-    for frame in reversed(traceback.extract_tb(error.__traceback__, limit=-100)):
-        path = Path(frame.filename)
+    place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        path = Path(frame.f_code.co_filename)
         if path.is_relative_to(_PACKAGE):
-            return f"{path.relative_to(_PACKAGE)}:{frame.lineno}"
-    return None
+            place = f"{path.relative_to(_PACKAGE)}:{line}"
+    return place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,15 @@ def test_only_parts_of_one_run_merge(tmp_path: Path, shards: Shards) -> None:
         merge([first / points_of(first)[0]["directory"]], tmp_path / "point")
     with pytest.raises(UserError, match="is not empty"):
         merge([first, second], first)
+
+
+def test_a_part_without_a_complete_point_is_refused(tmp_path: Path, shards: Shards) -> None:
+    parts = shards(2, matrix={"object_size": [1, 2, 3, 4]})
+    lost = points_of(parts[1])[0]["directory"]
+    shutil.rmtree(parts[1] / lost)
+    with pytest.raises(UserError, match=lost):
+        merge(parts, tmp_path / "whole")
+    assert not (tmp_path / "whole").exists()
 
 
 def test_what_a_point_costs_does_not_grow_with_their_number() -> None:

@@ -135,10 +135,11 @@ def new(
         directory.mkdir(parents=True)
         for file, content in files.items():
             (directory / file).write_text(content, "utf-8")
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UserError(
-            f"{directory} cannot be written: {error.strerror}. Call from a directory that you may "
-            "write to, or name one: `wanlat system new DIR/NAME`."
+            f"{show_text(str(directory))} cannot be written: {reason}. Call from a directory that "
+            "you may write to, or name one: `wanlat system new DIR/NAME`."
         ) from error
     say(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
 
