@@ -96,6 +96,7 @@ MISTAKES = [
     (f"{LATENCY} --option quorum.api={'[' * 2000}", "nested too deeply"),
     (f"{LATENCY} --set samples={'9' * 5000}", "samples:"),
     ("view /dev/null", "no directory"),
+    (f"system show {'a' * 5000}", "There is no system"),
     (f"{LATENCY} --matrix nodes=", "it has no values"),
     (f"{LATENCY} --matrix nodes=5,2", "nodes-2 of the matrix: nodes: 2 is fewer"),
     (f"{LATENCY} --matrix nods=1", "did you mean `nodes`"),
