@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_OF_THE_MACHINE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
 
 
 class BundleError(Exception):
@@ -23,20 +29,21 @@ def refusing(directory: Path) -> Iterator[None]:
     """Turn whatever reading a bundle runs into, and nobody foresaw, into a BundleError.
 
     Files are checked as they are read, but not every value in them: that of a claim, for example.
+    What the machine or the installation lacks is passed on: no bundle is behind that.
     """
     try:
         yield
-    except BundleError:
+    except (BundleError, ImportError, MemoryError):
         raise
     except Exception as error:
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        met = f"{type(error).__name__}: {error}"
-        if trace is not None:
-            met += f", in {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}"
+        from wanlat.topologies.errors import WanlatError  # reading needs no other room
+        from wanlat.topologies.unforeseen import summary
+
+        is_of_machine = isinstance(error, OSError) and error.errno in _OF_THE_MACHINE
+        if is_of_machine or isinstance(error, WanlatError):
+            raise
         raise BundleError(
             f"{directory} is damaged: its files are readable, but a value in one of them is not "
-            f"what it should be ({met}). If nobody changed the bundle this is a mistake of "
-            "wanlat's; report it with the manifest.json. Otherwise run the study again."
+            f"what it should be ({summary(error)}). If nobody changed the bundle this is a mistake "
+            "of wanlat's; report it with the manifest.json. Otherwise run the study again."
         ) from error

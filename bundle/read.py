@@ -49,7 +49,11 @@ def read_manifest(directory: Path) -> Manifest:
     Raises BundleError where there is none, or one of another schema, or a damaged one.
     """
     path, no_bundle = directory / "manifest.json", f"{directory} is not a bundle:"
-    if not is_there(path):
+    try:
+        has_manifest = is_there(path)
+    except OSError as error:  # no name of a file, or in a directory that may not be searched
+        raise BundleError(f"{no_bundle} {error.strerror}.") from error
+    if not has_manifest:
         what = "it has no manifest.json" if directory.is_dir() else "there is no such directory"
         raise BundleError(
             f"{no_bundle} {what}. Give the directory that `wanlat run` named when it ended."

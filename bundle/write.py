@@ -8,9 +8,10 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,13 +47,30 @@ def now_iso() -> str:
 
 
 def default_directory(study: str) -> Path:
-    """Return a fresh name for a bundle of ``study`` under ``results/``."""
-    base = candidate = Path("results", f"{study}-{datetime.now():%Y%m%d-%H%M%S}")
-    number = 1
-    while candidate.exists():
-        number += 1
-        candidate = base.with_name(f"{base.name}-{number}")
-    return candidate
+    """Return a name for a bundle of ``study`` under ``results/`` that is free now."""
+    base = Path("results", f"{study}-{datetime.now():%Y%m%d-%H%M%S}")
+    return next(each for each in _names(base) if not each.exists())
+
+
+def claim_directory(wanted: Path) -> Path:
+    """Make a directory of that name, or of the next one that is free: no other run has it then.
+
+    Raises UserError when it cannot be made.
+    """
+    for directory in _names(wanted):
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:  # of a run that started in the same second
+            continue
+        except OSError as error:
+            raise _no_directory(directory, error) from error
+        return directory
+    raise AssertionError("there is always another number")
+
+
+def _names(base: Path) -> Iterator[Path]:
+    yield base
+    yield from (base.with_name(f"{base.name}-{number}") for number in count(2))
 
 
 class BundleWriter:
@@ -198,7 +216,8 @@ def write_points(directory: Path, parameters: str, points: Iterable[str]) -> Non
 def _write(target: Path, document: str) -> None:
     partial = target.with_name(f".{target.name}.partial")
     try:
-        partial.write_text(f"{document}\n", "utf-8")
+        # Of a path that is no UTF-8 each such byte stands as JSON has it, \udcXX, and is read so.
+        partial.write_text(f"{document}\n", "utf-8", "backslashreplace")
         os.replace(partial, target)
     except OSError as error:
         with suppress(OSError):
@@ -224,10 +243,14 @@ def take_directory(
             )
         return Hold(directory, reserve_bytes)
     except OSError as error:
-        raise UserError(
-            f"The bundle cannot be written to {directory}: {error.strerror}. "
-            "Name another directory with --out."
-        ) from error
+        raise _no_directory(directory, error) from error
+
+
+def _no_directory(directory: Path, error: OSError) -> UserError:
+    return UserError(
+        f"The bundle cannot be written to {directory}: {error.strerror}. "
+        "Name another directory with --out."
+    )
 
 
 class Hold:
@@ -299,7 +322,8 @@ class Lines:
 
         What comes after ``close`` is no part of the run, and left out.
         """
-        left = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        left = text.encode("utf-8", "backslashreplace") + b"\n"
         with self._lock:
             if self._file.closed:
                 return

@@ -57,7 +57,7 @@ def setns(fd: int, kind: int) -> None:
 def mount(source: str, target: str, fstype: str = "", flags: int = 0, data: str = "") -> None:
     """Mount ``source`` on ``target``. Raises OSError, whose ``filename`` is the target."""
     result = _libc.mount(
-        source.encode(), target.encode(), fstype.encode(), flags, data.encode() or None
+        os.fsencode(source), os.fsencode(target), fstype.encode(), flags, data.encode() or None
     )
     _check(result, f"mount {fstype or 'bind'}", target)
 
@@ -72,7 +72,7 @@ def set_read_only(target: str, value: bool) -> None:
     result = _libc.syscall(
         ctypes.c_long(_SYS_MOUNT_SETATTR),
         ctypes.c_int(_AT_FDCWD),
-        target.encode(),
+        os.fsencode(target),
         ctypes.c_uint(_AT_RECURSIVE if value else 0),
         mount_attr,
         ctypes.c_size_t(len(mount_attr)),
@@ -90,7 +90,7 @@ def open_proc(at: str) -> int:
     try:
         return os.open(at, os.O_RDONLY | os.O_DIRECTORY)
     finally:
-        _check(_libc.umount2(at.encode(), _MNT_DETACH), f"umount of {at}")
+        _check(_libc.umount2(os.fsencode(at), _MNT_DETACH), f"umount of {at}")
 
 
 def die_with_parent(signal: int) -> None:

@@ -43,9 +43,10 @@ from wanlat.experiments.matrix_points import (
     run_point,
     unfinished_of,
 )
-from wanlat.experiments.session import Ended, Report, under
+from wanlat.experiments.session import Ended, Report, reason_of, under
 from wanlat.experiments.workers import LOOK_EVERY_S, Engine, Jobs, Runner
 from wanlat.systems.engine.progress import elapsed
+from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
 from wanlat.topologies.wording import listing
 
@@ -102,8 +103,8 @@ def run_matrix(
             else:
                 running.measure_side_by_side(engine or Jobs(jobs))
             running.count()
-        except KeyboardInterrupt:
-            outcome.status, outcome.reason = "interrupted", "interrupted by the user"
+        except KeyboardInterrupt as interrupt:
+            outcome.status, outcome.reason = "interrupted", reason_of(interrupt)
         except MachineError as error:  # there is no place to write to, and no sense in the others
             outcome.status, outcome.reason = "failed", str(error)
             outcome.is_disk_full = isinstance(error, DiskFull)
@@ -209,8 +210,8 @@ class _Running:
                     ended = run_point(self._prepared, point, report)
                 else:
                     ended = worker.run(self._directory, point.name, report)
-            except KeyboardInterrupt:
-                ended = PointEnded("interrupted", "interrupted by the user")
+            except KeyboardInterrupt as interrupt:
+                ended = PointEnded("interrupted", reason_of(interrupt))
             except MachineError as error:  # the worker died
                 ended = PointEnded("failed", str(error))
         with self._lock:
@@ -235,7 +236,7 @@ class _Running:
         if ended.is_disk_full:
             raise DiskFull(f"{point.name}: {ended.reason}")
         if ended.status == "interrupted":
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(ended.reason)
 
     def _tell(self) -> None:
         """Say how far the whole is: of how many points, how many run, and how long it takes."""
@@ -282,7 +283,10 @@ class _Running:
         self._hold.make_room()
         outcome, points = self.outcome, self._prepared.points
         if outcome.status == "running":
-            outcome.status, outcome.reason = "failed", repr(sys.exc_info()[1])
+            error = sys.exc_info()[1]
+            assert error is not None
+            outcome.status = "failed"
+            outcome.reason = unforeseen.kept(error, self._directory)
         outcome.complete = sum(each.status == "complete" for each in points)
         outcome.failed = sum(each.status == "failed" for each in points)
         outcome.warnings = [*dict.fromkeys([*self._manifest["warnings"], *outcome.warnings])]
@@ -389,6 +393,12 @@ def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
         for entry in document.points if document else ():
             if entry.status != "complete":
                 continue
+            if not (part / entry.directory / "manifest.json").is_file():
+                raise UserError(
+                    f"{part} lacks {entry.directory}, of complete point {entry.name}: it was "
+                    "removed, or the bundle is one of those that are published, which are packed. "
+                    "Merge bundles as `wanlat run` left them."
+                )
             if entry.name in found:
                 raise UserError(
                     f"Point {entry.name} was measured in {found[entry.name][0]} and in {part}. "

@@ -15,7 +15,6 @@ import json
 import random
 import re
 import secrets
-import traceback
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -53,6 +52,7 @@ from wanlat.experiments.run import requested, run
 from wanlat.experiments.session import CaptureWanted, Outcome, Report, Setup
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
+from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
@@ -595,8 +595,7 @@ def run_point(prepared: PreparedPoints[Any], point: AnyPoint, report: Report) ->
         # A mistake of ours: the other points are worth to be measured all the same.
         with suppress(OSError):
             directory.mkdir(parents=True, exist_ok=True)
-            (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        return PointEnded("failed", f"{type(error).__name__}: {error}")
+        return PointEnded("failed", unforeseen.kept(error, directory))
     return PointEnded(
         ended.status,
         ended.reason,

@@ -44,10 +44,9 @@ def run(prepared: Prepared, report: Report, *, parts: Parts | None = None) -> Ou
     recording.outcome.planned = sum(each.requests.measured() for each in prepared.subjects)
     if prepared.study.round_trips is not None:
         recording.outcome.warnings += prepared.study.round_trips.doubts()
-    workloads = (parts or _workloads)(prepared, recording)
 
     def work() -> None:
-        for workload in workloads:
+        for workload in (parts or _workloads)(prepared, recording):
             workload.measure()
 
     return recording.carry_out(work)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import SIGINT, SIGTERM
+from signal import SIGHUP, SIGINT, SIGTERM
 from types import FrameType
 from typing import Any, Literal, Protocol
 
@@ -35,6 +35,7 @@ from wanlat.experiments.manifest import tcp
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.systems.base import Binary, Cluster, System
 from wanlat.systems.engine.options import Options
+from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import (
     DiskFull,
     MachineError,
@@ -143,14 +144,14 @@ class Recording:
         try:
             work()
             outcome.status = "complete"
-        except KeyboardInterrupt:
-            outcome.status, outcome.reason = "interrupted", "interrupted by the user"
+        except KeyboardInterrupt as interrupt:
+            outcome.status, outcome.reason = "interrupted", reason_of(interrupt)
         except WanlatError as error:
             self._failed(str(error), isinstance(error, DiskFull))
             outcome.is_late = isinstance(error, MachineLate) and not outcome.is_disk_full
         except BaseException as error:
             if not (isinstance(error, OSError) and is_full(error)):
-                self.bundle.close("failed", f"{type(error).__name__}: {error}")
+                self.bundle.close("failed", unforeseen.kept(error, self.bundle.directory))
                 raise
             self._failed(f"{error.filename or 'A file'} cannot be written: {error.strerror}.", True)
         with _deferring_interruptions():
@@ -206,13 +207,18 @@ class Recording:
             outcome.does_not_say(error)
 
 
+def reason_of(interrupt: KeyboardInterrupt) -> str:
+    """Return why a run was interrupted."""
+    return str(interrupt) or "interrupted by the user"
+
+
 @contextmanager
 def _deferring_interruptions() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end nothing meanwhile: the run is over, and about to say how."""
+    """Let no SIGINT, SIGTERM or SIGHUP end anything meanwhile: how the run ended is written."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _ignore) for number in (SIGINT, SIGTERM)}
+    before = {number: signal.signal(number, _ignore) for number in (SIGINT, SIGTERM, SIGHUP)}
     try:
         yield
     finally:

@@ -37,7 +37,8 @@ from wanlat.experiments.matrix_points import (
     run_point,
 )
 from wanlat.experiments.session import Report
-from wanlat.topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError, WanlatError
+from wanlat.topologies.unforeseen import summary
 
 _ENDS_WITHIN_S = 30.0
 """So long may a worker take that was interrupted: labs are taken down, and bundles closed."""
@@ -123,6 +124,8 @@ class Worker:
         except BrokenPipeError as error:
             raise self._died(point) from error
         for line in self._process.stdout:
+            if not line.startswith('{"'):  # of a module that prints when Python starts
+                continue
             told = json.loads(line)
             if "ended" in told:
                 return PointEnded(**told["ended"])
@@ -273,6 +276,10 @@ def main() -> None:
             ended = _run(Path(told["bundle"]), told["point"], lines)
         except KeyboardInterrupt:
             ended = PointEnded("interrupted", "interrupted by the user")
+        except Exception as error:  # in reading the matrix: of points `run_point` says it
+            is_ours = isinstance(error, WanlatError)
+            why = str(error) if is_ours else f"an error in wanlat itself: {summary(error)}"
+            ended = PointEnded("failed", why)
         _say(lines, {"ended": asdict(ended)})
 
 

@@ -10,12 +10,11 @@ from typing import Any, Literal
 from wanlat.systems import registry
 from wanlat.systems.engine.cache import Cache
 from wanlat.systems.engine.definition import Program
-from wanlat.systems.engine.install import Damaged, Installed, Recipe, install
+from wanlat.systems.engine.install import Installed, Recipe, install
 from wanlat.systems.engine.program import Binary, how_to_get
 from wanlat.systems.engine.progress import Reporter
 from wanlat.systems.engine.system import System, recipe_of
-from wanlat.systems.errors import SystemMissing
-from wanlat.topologies.errors import UserError
+from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 
 
@@ -70,7 +69,7 @@ def _entry(
     found, problem = None, None
     try:
         found = find()
-    except (SystemMissing, Damaged) as error:
+    except MachineError as error:
         problem = str(error)
     recipe, beside = recipe_of(program, program.name), found.beside if found else ()
     return Entry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
@@ -65,7 +66,7 @@ def adopt(given: str) -> str:
     Raises UserError: every mistake in its definition, or a name that another system has.
     """
     directory = Path(given)
-    if "/" not in given and not directory.joinpath(FILE).is_file():
+    if "/" not in given and not os.path.isfile(directory / FILE):  # noqa: PTH113 - no OSError
         return given
     system = _system(directory.absolute())
     known = (_directories() | _ADOPTED).get(system.name)

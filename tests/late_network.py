@@ -22,7 +22,7 @@ import sys
 sys.path.insert(0, {str(CHECKOUT)!r})
 from tests.late_network import accept_late_packets
 accept_late_packets(sys.argv[1] if sys.argv[1:] else "")
-from wanlat.cli import main
+from wanlat.start import main
 main()
 """
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from wanlat.app import App
 from wanlat.bundle.errors import BundleError
-from wanlat.output import printed
-from wanlat.topologies.errors import UserError, WanlatError
+from wanlat.output import printed, report_unforeseen
+from wanlat.streams import OutputLost
+from wanlat.topologies.errors import MachineError, UserError, WanlatError
 from wanlat.topologies.version import VERSION
+from wanlat.topologies.wording import show
 
 COMMANDS = {
     "doctor": "Check this machine, and say how to fix what is missing.",
@@ -113,34 +115,69 @@ def main() -> None:
     # is imported, which nothing here does before it must.)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
-        if "_WANLAT_COMPLETE" in os.environ:
-            from wanlat.commands.completion import prepare
-
-            prepare()
-            app(prog_name="wanlat")
-        # Not app(): Typer turns Ctrl-C into an exit without a word.
-        command = typer.main.get_command(app)
-        with command.make_context("wanlat", sys.argv[1:]) as context:
-            command.invoke(context)
+        _run()
     except typer.Exit as end:
         sys.exit(end.exit_code)
     except typer.TyperException as mistake:
         _reword(mistake)
         mistake.show()  # type: ignore[attr-defined]  # those of options and arguments have it
         sys.exit(UserError.exit_code)
-    except (WanlatError, BundleError) as error:
-        print(f"wanlat: {printed(str(error))}", file=sys.stderr)
-        from wanlat.fix_it import place_of
-
-        exit_code = error.exit_code if isinstance(error, WanlatError) else UserError.exit_code
-        if exit_code != UserError.exit_code and (place := place_of(str(error))):
-            print(f"More: {place}", file=sys.stderr)
-        sys.exit(exit_code)
+    except OutputLost as error:
+        if error.reader_left:
+            sys.exit(1)
+        _end(error, error.exit_code)
+    except BundleError as error:
+        _end(error, UserError.exit_code)
+    except WanlatError as error:
+        _end(error, error.exit_code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(1)
+    except Exception as error:
+        report_unforeseen(error)
+        sys.exit(MachineError.exit_code)
+
+
+def _run() -> None:
+    """Run the command that is named, to the last byte of what it prints."""
+    if "_WANLAT_COMPLETE" in os.environ:
+        from wanlat.commands.completion import prepare
+
+        prepare()
+        app(prog_name="wanlat")
+    _check_encoding(sys.argv[1:])
+    # Not app(): Typer turns Ctrl-C into an exit without a word.
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("wanlat", sys.argv[1:]) as context:
+            command.invoke(context)
+    finally:
+        sys.stdout.flush()
+
+
+def _check_encoding(arguments: list[str]) -> None:
+    """Raise UserError for a word that is no text: bundles and reports could not name it.
+
+    What follows ``--`` is another program's.
+    """
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for word in ours:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            encoding = sys.getfilesystemencoding().upper()
+            raise UserError(
+                f"{show(word)} is not {encoding}, and what a bundle names is text. Rename the "
+                "file, or call from its directory and name it by a link."
+            )
+
+
+def _end(error: Exception, exit_code: int) -> NoReturn:
+    """Print an error of ours, and where the documentation has more of it."""
+    print(f"wanlat: {printed(str(error))}", file=sys.stderr)
+    from wanlat.fix_it import place_of
+
+    if exit_code != UserError.exit_code and (place := place_of(str(error))):
+        print(f"More: {place}", file=sys.stderr)
+    sys.exit(exit_code)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wanlat.streams import not_waiting
+from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
@@ -65,9 +69,14 @@ def printed(text: str) -> str:
 
 def emit(document: Any) -> None:
     """Print the one JSON document of a ``--json`` command."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(document, indent=2, ensure_ascii=not _prints_unicode(), allow_nan=False)
     sys.stdout.write(f"{printed(text)}\n")
     sys.stdout.flush()
+
+
+def _prints_unicode() -> bool:
+    """Whether standard output takes any character, as JSON and YAML may hold it."""
+    return (sys.stdout.encoding or "utf-8").lower().startswith("utf")
 
 
 def write(path: Path, text: str, *, append: bool = False) -> None:
@@ -126,9 +135,26 @@ def show_document(document: Any, *, as_json: bool) -> None:
 
     plain = json.loads(json.dumps(document))
     text = yaml.safe_dump(
-        plain, sort_keys=False, allow_unicode=True, width=_PIPE_WIDTH, default_flow_style=None
+        plain,
+        sort_keys=False,
+        allow_unicode=_prints_unicode(),
+        width=_PIPE_WIDTH,
+        default_flow_style=None,
     )
     print(text, end="", flush=True)
+
+
+def report_unforeseen(error: Exception, more: str = "") -> None:
+    """Print an error that no code of ours foresaw, and ``more``; the traceback where it is wanted.
+
+    Not by rich, which may be what failed.
+    """
+    lines = [f"wanlat: {unforeseen.paragraph(error)} {more}".rstrip()]
+    if os.environ.get(unforeseen.TRACEBACK):
+        lines += traceback.format_exception(error)
+    else:
+        lines.append(f"{unforeseen.TRACEBACK}=1 prints the traceback.")
+    print(printed("\n".join(lines)), file=sys.stderr)
 
 
 def counted(number: int, what: str) -> str:
@@ -142,6 +168,7 @@ def say(text: str, *, style: str | None = None) -> None:
 
 
 def remark(text: str) -> None:
-    """Print a line that is no result; with `--quiet` it is left out."""
+    """Print a line that is no result; with `--quiet` it is left out, and where nobody reads it."""
     if not is_quiet():
-        say(text)
+        with not_waiting():
+            say(text)

@@ -17,7 +17,6 @@ import shutil
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,14 +101,14 @@ def wanlat_topology(request: pytest.FixtureRequest) -> Topology:
 @pytest.fixture
 def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[Recording]:
     """The bundle, as every run's, that the test leaves when it fails."""
+    from wanlat.bundle.write import claim_directory
     from wanlat.experiments.manifest import manifest_of
     from wanlat.experiments.session import Recording
 
     test, given = request.node.nodeid, request.config.getoption("--wanlat-bundles")
     base = Path(given) if given else request.config.rootpath / "results" / "tests"
     name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", test.replace("::", "."))
-    others = (base / f"{name}-{number}" for number in count(2))
-    directory = next(each for each in chain([base / name], others) if not each.exists())
+    directory = claim_directory(base / name)
     about: Any = {
         "storage": "memory",
         "places": {},

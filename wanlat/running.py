@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 import typer
 
+from wanlat.bundle.errors import BundleError
 from wanlat.fix_it import place_of
-from wanlat.output import emit, is_quiet, is_verbose, people, remark, say
-from wanlat.topologies.errors import UserError
+from wanlat.output import (
+    counted,
+    emit,
+    is_quiet,
+    is_verbose,
+    people,
+    remark,
+    report_unforeseen,
+    say,
+)
+from wanlat.streams import not_waiting
+from wanlat.topologies.errors import UserError, WanlatError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,21 +143,25 @@ def reporter(*, log: bool = False) -> Iterator[Reporter]:
 
 
 def heed_interruptions() -> None:
-    """Have SIGINT and SIGTERM raise KeyboardInterrupt.
+    """Have SIGINT and SIGTERM raise KeyboardInterrupt, and SIGHUP, unless nohup(1) ignores it.
 
     SIGINT too: a shell script starts its background jobs with it ignored.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _interrupt)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    if number == signal.SIGHUP:
+        raise KeyboardInterrupt("interrupted: its terminal was closed")
     raise KeyboardInterrupt
 
 
 def carry_out(work: Callable[[Reporter], Ended], what: str = "run", *, log: bool = False) -> Ended:
     """Do the work with progress; say its remarks and warnings, and how it ended if not complete."""
-    with reporter(log=log) as report:
+    with not_waiting(), reporter(log=log) as report:
         ended = work(report)
     for each in ended.remarks:
         remark(each)
@@ -170,20 +187,52 @@ def dask_workers(engine: str | None, scheduler: str | None, jobs: int | None) ->
     return scheduler or "local:1"
 
 
+class _HasDirectory(Protocol):
+    """What is prepared, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def directory(self) -> Path:
+        """Where its bundle goes."""
+
+
+R = TypeVar("R", bound=_HasDirectory)
+
+
+def with_own_directory(prepared: R, out: Path | None) -> R:
+    """Return what is prepared with a directory that no other run has; ``out``: the user's choice.
+
+    Raises UserError.
+    """
+    if out is not None:
+        return prepared
+    from wanlat.bundle.write import claim_directory  # and with it pyarrow
+
+    return replace(prepared, directory=claim_directory(prepared.directory))
+
+
 def measure_points(
     prepared: PreparedPoints[Any],
     unfinished: Unfinished | None,
     jobs: int | None,
     workers: str | None,
-    what: str = "run",
+    *,
+    out: Path | None,
+    noun: str = "point",
 ) -> MatrixOutcome:
-    """Run the points that are left: ``jobs`` at once (None: one; 0: `auto`), or Dask does."""
+    """Run the points that are left: ``jobs`` at once (None: one; 0: `auto`), or Dask does.
+
+    ``out``: the directory that the user chose.
+    """
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.matrix import run_matrix
 
     heed_interruptions()
     if workers is None:
         demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
+    prepared = with_own_directory(prepared, unfinished.directory if unfinished else out)
+    remark(f"{counted(len(prepared.points), noun)}; bundle: {prepared.directory}")
 
     def work(report: Reporter) -> MatrixOutcome:
         measure = partial(run_matrix, prepared, report, unfinished=unfinished, lane=report.lane)
@@ -194,18 +243,28 @@ def measure_points(
         with dask_engine(workers, report) as engine:
             return measure(engine=engine)
 
-    return carry_out(work, what)
+    return carry_out(work, "run" if noun == "point" else f"{noun}s")
 
 
 @contextmanager
 def reporting(bundle: Path) -> Iterator[None]:
-    """Say, where Ctrl-C ends the report of a run that is complete, that it can be made later."""
+    """Say, where the report of a run that is complete ends early, that it can be made later.
+
+    That nothing can be printed or drawn says nothing of the run: no exit code of the machine's.
+    """
+    kept = f"All is measured and kept in {bundle}; `wanlat report {bundle}` shows it."
     try:
         yield
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        text = f"All is measured and kept in {bundle}; `wanlat report {bundle}` shows it."
-        say(f"Interrupted. {text}", style="bold yellow")
+        say(f"Interrupted. {kept}", style="bold yellow")
         raise typer.Exit(130) from None
+    except (BundleError, WanlatError) as error:
+        say(f"{error} {kept}", style="bold red")
+        raise typer.Exit(1) from error
+    except Exception as error:
+        report_unforeseen(error, kept)
+        raise typer.Exit(1) from error
 
 
 def exit_code(ended: Outcome | MatrixOutcome) -> int:

@@ -1,7 +1,7 @@
-"""What the command `wanlat` starts with: Ctrl-C is answered from the first moment on.
+"""What the command `wanlat` starts and ends with: its streams, and Ctrl-C at any moment.
 
-While the command line's own modules are imported, Python would print a traceback of whatever it
-was importing.
+While the command line's own modules are imported, and while the interpreter ends, Python would
+print a traceback of whatever it was doing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ def main() -> None:
     # and again took a tenth of a report.
     gc.set_threshold(50_000)
     try:
+        from wanlat import streams
+
+        streams.secure()
         from wanlat import cli
 
         cli.main()

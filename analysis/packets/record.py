@@ -132,18 +132,25 @@ def read_record(bundle: Bundle, system: str) -> Record | None:
             filters=[("system", "==", system)],
             dtype_backend="numpy_nullable",  # a float has no room for a nanosecond's digits
         )
-    except (OSError, pa.ArrowException) as error:
+        if frame.empty:
+            return None
+        files = (bundle.manifest.get("capture") or {}).get("files") or []
+        was_ended = any(one.get("system") == system and one.get("ended") for one in files)
+        ended_ns = int(frame["entry_ns"].max()) if was_ended else None
+        frame = frame[~_is_calibration(frame, bundle, system)]
+        return record_of(frame, system, bundle.manifest, ended_ns)
+    except (
+        OSError,
+        pa.ArrowException,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise BundleError(
             f"{path} is damaged: it cannot be read as a table of packets ({error}). "
             "`wanlat capture table` makes it again from the files in capture/."
         ) from error
-    if frame.empty:
-        return None
-    files = (bundle.manifest.get("capture") or {}).get("files") or []
-    was_ended = any(one.get("system") == system and one.get("ended") for one in files)
-    ended_ns = int(frame["entry_ns"].max()) if was_ended else None
-    frame = frame[~_is_calibration(frame, bundle, system)]
-    return record_of(frame, system, bundle.manifest, ended_ns)
 
 
 def record_of(

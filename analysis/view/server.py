@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -152,6 +153,9 @@ class _Handler(BaseHTTPRequestHandler):
                 made = routes[what](bundle)
         except BundleError as error:
             return self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        except (ImportError, MemoryError, OSError) as error:  # of this machine, not of the bundle
+            why = f"{type(error).__name__}: {error}"
+            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, why)
         return self._answer(*made)
 
     def _why_not(self, token: str) -> str | None:
@@ -184,10 +188,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+class _Server(ThreadingHTTPServer):
+    """Answers each reader in a thread of its own."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing of a reader who has left, as browsers do in the middle of a page."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 def serve(directory: Path, messages_of: MessagesOf) -> tuple[ThreadingHTTPServer, str]:
     """A server of the bundles below `directory`, which is not running yet, and its address."""
     shelf = Shelf(directory, messages_of)
-    server = ThreadingHTTPServer((HOST, 0), partial(_Handler, shelf))
-    server.daemon_threads = True
+    server = _Server((HOST, 0), partial(_Handler, shelf))
     shelf.address = f"{HOST}:{server.server_port}"
     return server, f"http://{shelf.address}/{shelf.token}/"

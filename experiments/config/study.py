@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from wanlat.experiments.config.endpoints import Endpoint, name_of
 from wanlat.experiments.config.envelope import EnvelopeSpec
@@ -45,13 +45,26 @@ KINDS = ("round_trips", "load", "reclaim", "envelope")
 """Keys that make a study one of another kind; it has at most one."""
 
 
+def not_a_path(name: str) -> str:
+    """Return the name of a system. Raises ValueError for a path: no file brings a system along."""
+    if "/" in name:
+        raise ValueError(
+            f"{show(name)} is a path, and a file names systems by name; one of your own is given "
+            f"on the command line, --systems {name}"
+        )
+    return name
+
+
+SystemName = Annotated[str, AfterValidator(not_a_path)]
+
+
 class Study(YamlModel):
     """Single-request latency of endpoints on clusters on an emulated topology."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
     description: str = Field(default="", description="One line for people")
     topology: str = Field(description="A shipped topology, or a path relative to this file")
-    systems: Annotated[list[str], unique("each is measured once")] = Field(
+    systems: Annotated[list[SystemName], unique("each is measured once")] = Field(
         default=["quorum"], min_length=1, description="Stores under test, one after another"
     )
     nodes: int | None = Field(

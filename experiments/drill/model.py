@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from wanlat.emulator.faults.catalogue import KINDS
+from wanlat.experiments.config.study import not_a_path
 from wanlat.experiments.drill.files import DrillError, find
 from wanlat.systems import registry
 from wanlat.topologies.findings import Finding
@@ -41,7 +42,7 @@ MOST_IN_FLIGHT = 64
 
 def _system(given: str) -> str:
     known = registry.names()
-    if given not in known:
+    if not_a_path(given) not in known:
         near = did_you_mean(given, known)
         raise ValueError(f"{show(given)} is no system{near}; there are {listing(known)}")
     return given

@@ -18,7 +18,9 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -28,7 +30,7 @@ from wanlat.systems.engine.definition import Install
 from wanlat.topologies.errors import MachineError
 
 _RECEIPT, _FORMAT = "receipt.json", 2
-_WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
+WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
 
 
 _HASHES: dict[tuple[Path, tuple[int, ...]], str] = {}
@@ -132,16 +134,20 @@ class Cache:
         A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks.
         Raises MachineError when there is no home directory either.
         """
+        try:
+            return cls(cls._root())
+        except RuntimeError as error:
+            raise MachineError(f"There is no home directory. {WAY_OUT}") from error
+
+    @staticmethod
+    def _root() -> Path:
         own = os.environ.get("WANLAT_CACHE")
         if own:
-            return cls(Path(own).expanduser().absolute())
+            return Path(own).expanduser().absolute()
         xdg = os.environ.get("XDG_CACHE_HOME")
         if xdg and Path(xdg).is_absolute():
-            return cls(Path(xdg) / "wanlat")
-        try:
-            return cls(Path.home() / ".cache" / "wanlat")
-        except RuntimeError as error:
-            raise MachineError(f"There is no home directory. {_WAY_OUT}") from error
+            return Path(xdg) / "wanlat"
+        return Path.home() / ".cache" / "wanlat"
 
     def installed(self, name: str, install: Install) -> Path:
         """Directory of a finished build."""
@@ -183,16 +189,33 @@ class Cache:
                 fresh.replace(seen)
         return None
 
+    def check_owners(self, file: Path) -> None:
+        """Raise MachineError where somebody else could have put a program there.
+
+        Trusted are this user, root, and whoever the cache belongs to.
+        """
+        trusted = {0, os.geteuid(), self.root.stat().st_uid}
+        below = file.relative_to(self.root).parents
+        for place in (file, *(self.root / each for each in below)):
+            found = place.stat()
+            is_open = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+            if found.st_uid not in trusted or is_open:
+                why = "any user may change it" if is_open else f"it is {user_name(found.st_uid)}'s"
+                raise MachineError(
+                    f"{place} is not used: {why}, who may have put any program there. Have its "
+                    "owner restrict it, or set WANLAT_CACHE to a cache of your own."
+                )
+
     def make(self, directory: Path) -> Path:
         """Create a directory of the cache; MachineError with the way out when that fails."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise MachineError(
-                f"Cannot create {directory} ({error.strerror}). {_WAY_OUT}"
+                f"Cannot create {directory} ({error.strerror}). {WAY_OUT}"
             ) from error
         if not os.access(directory, os.W_OK | os.X_OK):
-            raise MachineError(f"{directory} may not be written. {_WAY_OUT}")
+            raise MachineError(f"{directory} may not be written. {WAY_OUT}")
         return directory
 
 
@@ -202,6 +225,14 @@ def _read_states(file: Path) -> dict[str, list[int]]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def user_name(uid: int) -> str:
+    """Return what a user is called; one without an entry in passwd(5) by number."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 @contextmanager
@@ -214,7 +245,14 @@ def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[int]:
     cannot be read), once a wait.
     """
     # The file is never removed: removing it would let two processes lock two files of one name.
-    with path.open("a+") as file:
+    try:
+        opened = path.open("a+")
+    except OSError as error:
+        owner = f", which is {user_name(path.stat().st_uid)}'s" if path.exists() else ""
+        raise MachineError(
+            f"{path}{owner}, cannot be opened ({error.strerror}). {WAY_OUT}"
+        ) from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

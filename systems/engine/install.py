@@ -13,7 +13,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 
 from wanlat.emulator.reaper import Reaped
-from wanlat.systems.engine.cache import Cache, Receipt, contents_of, exclusive, sha256_of
+from wanlat.systems.engine.cache import WAY_OUT, Cache, Receipt, contents_of, exclusive, sha256_of
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool, unpinned
 from wanlat.systems.engine.process import last_lines, plain
@@ -87,6 +87,7 @@ def find_installed(name: str, install: Install, cache: Cache) -> Installed | Non
         return None
     path = directory / receipt.binary
     try:
+        cache.check_owners(path)
         changed = cache.changed(name, install, receipt)
     except OSError as error:
         text = f"{error.filename} cannot be read: {error.strerror}. {_again(name)}"
@@ -114,7 +115,12 @@ def install(recipes: Sequence[Recipe], cache: Cache, reporter: Reporter) -> list
         if there is None:
             recipe.tools()
             _check_room(recipe, cache)
-    return [_install(recipe, cache, reporter) for recipe in recipes]
+    try:
+        return [_install(recipe, cache, reporter) for recipe in recipes]
+    except OSError as error:  # of a build that another user began there, or of a full disk
+        raise MachineError(
+            f"{error.filename or cache.root} cannot be written: {error.strerror}. {WAY_OUT}"
+        ) from error
 
 
 def _check_room(recipe: Recipe, cache: Cache) -> None:

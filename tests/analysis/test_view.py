@@ -151,3 +151,25 @@ def test_a_run_is_followed_as_it_grows(place: Path, view: View) -> None:
     assert (lane["n"], lane["shown"]) == (700, 500)
     assert lane["at"][0] == 200_000 and lane["total"] == 5000 and lane["seq"][-1] == 699
     assert seen["status"] == "running"
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), ConnectionResetError(), TimeoutError()])
+def test_a_reader_who_leaves_is_no_error(
+    error: Exception, view: View, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        raise error
+    except type(error):
+        view.server.handle_error(None, ("127.0.0.1", 1))  # type: ignore[arg-type]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_the_machine_lacks_is_not_the_bundles_damage(
+    view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise ImportError("no such part")
+
+    monkeypatch.setattr("wanlat.analysis.view.server.page_of", fail)
+    status, text = view.ask("report/a%20study")
+    assert (status, "no such part" in text, "damaged" in text) == (500, True, False)

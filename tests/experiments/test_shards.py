@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,15 @@ def test_parts_that_other_programs_measured_do_not_merge(
     (second / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(UserError, match=named):
         merge([first, second], tmp_path / "whole")
+    assert not (tmp_path / "whole").exists()
+
+
+def test_a_part_without_a_complete_point_is_refused(tmp_path: Path, shards: Shards) -> None:
+    parts = shards(2, matrix={"object_size": [1, 2, 3, 4]})
+    lost = points_of(parts[1])[0]["directory"]
+    shutil.rmtree(parts[1] / lost)
+    with pytest.raises(UserError, match=lost):
+        merge(parts, tmp_path / "whole")
     assert not (tmp_path / "whole").exists()
 
 

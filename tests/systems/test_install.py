@@ -22,7 +22,7 @@ from tests.processes import alive, descendants
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.catalogue import install_systems, list_systems, list_tools
-from wanlat.systems.engine.cache import Cache, Receipt, contents_of, sha256_of
+from wanlat.systems.engine.cache import Cache, Receipt, contents_of, exclusive, sha256_of
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import Damaged, find_installed, install
 from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool, unpinned
@@ -381,6 +381,50 @@ def test_the_environment_comes_first_then_the_path_then_the_cache(
     for where in (Install(path="mine"), Install(path="no-such", also=[str(named)])):
         found = find(Program(name="mine", install=where), tmp_path)
         assert found == Binary(named, "1.8.0", sha256_of(named))
+
+
+def test_a_program_that_others_may_have_changed_is_not_run(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    made = pretend_installed(cache, "grpcurl", "v1.9.4")
+    assert registry.find_tool("grpcurl").path == made
+    for place in (made, made.parent, cache.root):
+        mode = place.stat().st_mode
+        place.chmod(mode | 0o002)
+        with pytest.raises(MachineError, match=r"any user may change.* WANLAT_CACHE"):
+            registry.find_tool("grpcurl")
+        place.chmod(mode)
+    assert registry.find_tool("grpcurl").path == made
+    if os.geteuid() == 0:
+        os.chown(made, 12345, 12345)
+        with pytest.raises(MachineError, match=r"user 12345's.* WANLAT_CACHE"):
+            registry.find_tool("grpcurl")
+        os.chown(cache.root, 12345, 12345)  # a cache of theirs, which its reader named
+        assert registry.find_tool("grpcurl").path == made
+
+
+def test_a_lock_that_cannot_be_opened_is_named(cache: Cache) -> None:
+    lock = cache.lock("grpcurl", "v1.9.4")
+    lock.mkdir(parents=True)
+    with pytest.raises(MachineError, match=f"{lock}.* WANLAT_CACHE"), exclusive(lock, print):
+        pass
+
+
+@pytest.mark.parametrize("variable", ["WANLAT_CACHE", "HOME"])
+def test_without_a_home_the_cache_has_a_way_out(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError("no such user")
+
+    for name in ("HOME", "XDG_CACHE_HOME", "WANLAT_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    if variable == "WANLAT_CACHE":
+        monkeypatch.setenv(variable, "~/cache")
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(MachineError, match="WANLAT_CACHE"):
+        Cache.from_environment()
 
 
 def test_the_list_says_what_is_there_and_what_is_the_matter(

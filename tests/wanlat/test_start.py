@@ -93,6 +93,7 @@ def test_an_interrupt_is_one_word(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(where, interrupted)
+    monkeypatch.setattr("wanlat.streams.secure", lambda: None)  # of this process's own streams
     monkeypatch.setattr("sys.argv", ["wanlat", *arguments.split()])
     with pytest.raises(SystemExit) as ended:
         start.main()

@@ -93,17 +93,22 @@ def compare(
     from wanlat.analysis.compare import Thresholds, report
     from wanlat.analysis.compare import compare as compared
     from wanlat.analysis.compare.conditions import read
+    from wanlat.bundle.errors import refusing
 
-    comparison = compared(
-        read(old),
-        read(new),
-        Thresholds(round_trips=round_trips, share=share, latency_ms=latency),
-        gate=None if gate is None else _kinds(gate),
-        renamed=_mapping(renamed or []),
-        force=force,
-        allow_missing=allow_missing,
-        strict=strict,
-    )
+    gated, mapping = None if gate is None else _kinds(gate), _mapping(renamed or [])
+    with refusing(old):
+        before = read(old)
+    with refusing(new):
+        comparison = compared(
+            before,
+            read(new),
+            Thresholds(round_trips=round_trips, share=share, latency_ms=latency),
+            gate=gated,
+            renamed=mapping,
+            force=force,
+            allow_missing=allow_missing,
+            strict=strict,
+        )
     report.print_comparison(comparison, people())
     if page is not None:
         write(page, report.page(comparison), append=True)

@@ -26,6 +26,7 @@ from wanlat.running import (
     incomplete,
     measure_points,
     reporting,
+    with_own_directory,
 )
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -157,10 +158,11 @@ def run(
                 raise UserError("--engine: this is one drill. Name several, or give --replicates.")
             heed_interruptions()
             demand_lab(one.plan, one.backend)
-            outcome = _run(one)
+            outcome = _run(with_own_directory(one, out))
             document, passed = _show(outcome)
             if as_json:
-                emit(document)
+                with reporting(outcome.directory):
+                    emit(document)
             raise typer.Exit(0 if passed else exit_code(outcome))
         from wanlat.experiments.drill.points import prepare_drills
         from wanlat.experiments.matrix_points import Shard
@@ -172,7 +174,7 @@ def run(
     if dry_run:
         _show_plans([every.prepare(each) for each in every.points], as_json=as_json)
         return
-    raise typer.Exit(_run_all(every, unfinished, jobs, workers, as_json))
+    raise typer.Exit(_run_all(every, unfinished, jobs, workers, as_json, out))
 
 
 @app.command()
@@ -254,12 +256,13 @@ def _run_all(
     jobs: int | None,
     workers: str | None,
     as_json: bool,
+    out: Path | None,
 ) -> int:
     """Run what is left of several drills; return the exit code."""
-    remark(f"{counted(len(prepared.points), 'drill')}; bundle: {prepared.directory}")
-    ended = measure_points(prepared, unfinished, jobs, workers, "drills")
+    ended = measure_points(prepared, unfinished, jobs, workers, out=out, noun="drill")
     left = demand_complete(ended, "drill run")
-    passed = show_drills(ended.directory, as_json=as_json, verbose=is_verbose())
+    with reporting(ended.directory):
+        passed = show_drills(ended.directory, as_json=as_json, verbose=is_verbose())
     say(f"bundle: {ended.directory}")
     return exit_code(ended) if left is not None else int(not passed)
 

@@ -143,11 +143,14 @@ def _topology(matrix: str) -> Topology:
 
 def _measured(bundle: Path, system: str) -> dict[str, float]:
     """Return the round trips of a system's endpoints in a bundle, on average. Raises UserError."""
+    from wanlat.bundle.errors import refusing
+
     found: dict[str, list[float]] = {}
-    for summary in summaries(bundle):
-        for row in summary.get("round_trips", ()):
-            if row["system"] == system and row["mean_round_trips"] is not None:
-                found.setdefault(row["endpoint"], []).append(row["mean_round_trips"])
+    with refusing(bundle):
+        for summary in summaries(bundle):
+            for row in summary.get("round_trips", ()):
+                if row["system"] == system and row["mean_round_trips"] is not None:
+                    found.setdefault(row["endpoint"], []).append(row["mean_round_trips"])
     if not found:
         raise UserError(
             f"--from {bundle}: its report has no round trips of {system}. Name the bundle of "
@@ -202,8 +205,7 @@ def _confirm(
     from wanlat.experiments.placement.confirm import prepare_confirmation
 
     prepared = prepare_confirmation(ranking, topology, best, how)
-    remark(f"{counted(len(prepared.points), 'point')}; bundle: {prepared.directory}")
-    ended = measure_points(prepared, None, jobs, None)
+    ended = measure_points(prepared, None, jobs, None, out=how.directory)
     document = demand_complete(ended, "run")
     if document is not None:
         leave(ended, document, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
-from wanlat.output import counted, remark, say
+from wanlat.output import remark, say
 from wanlat.results import next_step, show_report
 from wanlat.running import (
     carry_out,
@@ -22,6 +23,7 @@ from wanlat.running import (
     leave,
     measure_points,
     reporting,
+    with_own_directory,
 )
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
@@ -152,9 +154,10 @@ def run(
         made = show_report(bundle, as_json=as_json, verbose=verbose)
     say(f"bundle: {bundle}")
     if study is not None and not wanted.has_points:
-        step = next_step(made, study, wanted.topology, is_chosen=topology is not None)
-        if step is not None:
-            remark(step)
+        with suppress(Exception):  # that there is no hint says nothing of the run
+            step = next_step(made, study, wanted.topology, is_chosen=topology is not None)
+            if step is not None:
+                remark(step)
 
 
 def _measure(study: Study, how: dict[str, Any], as_json: bool) -> Path:
@@ -166,6 +169,7 @@ def _measure(study: Study, how: dict[str, Any], as_json: bool) -> Path:
     prepared = prepare(study, **how)
     heed_interruptions()
     demand_lab(prepared.plan, prepared.backend)
+    prepared = with_own_directory(prepared, how["directory"])
     ended = carry_out(lambda report: run_study(prepared, report))
     if ended.status != "complete":
         taken = f"{ended.measured} of {ended.planned} samples were taken. "
@@ -185,8 +189,7 @@ def _measure_matrix(
     from wanlat.experiments.matrix_points import prepare_matrix
 
     prepared = prepare_matrix(study, **how)
-    remark(f"{counted(len(prepared.points), 'point')}; bundle: {prepared.directory}")
-    ended = measure_points(prepared, unfinished, jobs, workers)
+    ended = measure_points(prepared, unfinished, jobs, workers, out=how["directory"])
     document = demand_complete(ended, "run")
     if document is not None:
         leave(ended, document, as_json)

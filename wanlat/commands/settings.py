@@ -77,7 +77,7 @@ def _pairs(
     option: str, given: Sequence[str] | None, form: str = "{}"
 ) -> Iterator[tuple[str, str, Any]]:
     """Yield of each NAME=VALUE the whole text, the name, and the value in that form, as YAML."""
-    import yaml
+    from wanlat.topologies.yaml_tree import NotYamlError, parse
 
     seen: set[str] = set()
     for text in given or ():
@@ -90,12 +90,13 @@ def _pairs(
             raise UserError(f"{option}: {show(name)} is given twice; give it once.")
         seen.add(name)
         try:
-            yield text, name, yaml.safe_load(form.format(value))
-        except yaml.YAMLError as error:
-            problem = getattr(error, "problem", None) or "it cannot be read"
-            raise UserError(
-                f"{option} {show(text)}: the value is not valid YAML: {problem}. Quote it for YAML."
-            ) from None
+            document = parse(form.format(value))
+        except NotYamlError as error:
+            problem = f"{error.text}. Quote the value for YAML."
+            raise UserError(f"{option} {show(text)}: {problem}") from None
+        if document.findings:
+            raise UserError(f"{option} {show(text)}: {document.findings[0].text}.")
+        yield text, name, document.raw
 
 
 def use_bobd(path: Path | None, systems: Sequence[str]) -> None:

@@ -128,11 +128,19 @@ def new(
     if directory.exists():
         raise UserError(f"{directory} is there already; choose another name.")
     text = (SHIPPED / "engine" / f"new-{protocol}.yaml").read_text(encoding="utf-8")
-    directory.mkdir(parents=True)
-    (directory / FILE).write_text(text.replace("NAME", directory.name), encoding="utf-8")
+    files = {FILE: text.replace("NAME", directory.name)}
     if protocol == "exec":
-        client = (SHIPPED / "engine" / "new_exec_client.py").read_text(encoding="utf-8")
-        (directory / "client.py").write_text(client, encoding="utf-8")
+        files["client.py"] = (SHIPPED / "engine" / "new_exec_client.py").read_text("utf-8")
+    try:
+        directory.mkdir(parents=True)
+        for file, content in files.items():
+            (directory / file).write_text(content, "utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UserError(
+            f"{show_text(str(directory))} cannot be written: {reason}. Call from a directory that "
+            "you may write to, or name one: `wanlat system new DIR/NAME`."
+        ) from error
     say(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
 
 
@@ -151,9 +159,10 @@ def check(
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import run as run_study
-    from wanlat.running import carry_out
+    from wanlat.running import carry_out, heed_interruptions
     from wanlat.systems import registry
 
+    heed_interruptions()  # so that the directory below goes, too
     system = registry.get(registry.adopt(directory))
     api = system.api(system.parse_options())
     known: dict[str, list[Any]] = {"s3": list(S3), "bob": list(BOB)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +13,14 @@ from wanlat.commands import completion
 from wanlat.commands.settings import adopted, use_bobd, with_options
 from wanlat.output import emit, say
 from wanlat.results import messages_of
-from wanlat.running import carry_out, heed_interruptions, incomplete, leave
+from wanlat.running import (
+    carry_out,
+    heed_interruptions,
+    incomplete,
+    leave,
+    reporting,
+    with_own_directory,
+)
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Size
 from wanlat.topologies.wording import did_you_mean, listing, show
@@ -80,7 +88,10 @@ def trace(
         fitting = ("bundle", "system", "endpoint", "placement", "slowest", "out")
         o.refuse_others(context, "With --bundle nothing is measured", *fitting)
         stem = None if out is None else out / "trace"
-        _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
+        from wanlat.bundle.errors import refusing
+
+        with refusing(bundle):
+            _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
         return
     (system,) = adopted(system)
     use_bobd(bobd, [system])
@@ -106,15 +117,17 @@ def trace(
     wanted = prepare_trace(wish)
     heed_interruptions()
     demand_lab(wanted.prepared.plan, backend)
+    wanted = replace(wanted, prepared=with_own_directory(wanted.prepared, out))
     ended = carry_out(lambda report: run_trace(wanted, report))
     if ended.status != "complete":
         leave(ended, incomplete(ended), as_json)
     place = ended.directory
-    _draw(place, system, endpoint, wanted.placement, slowest, place / "trace", as_json)
+    with reporting(place):
+        _draw(place, system, endpoint, wanted.placement, slowest, place / "trace", as_json)
 
-    from wanlat.analysis.report import report
+        from wanlat.analysis.report import report
 
-    say(f"report: {report(place, messages_of=messages_of).page_path}")
+        say(f"report: {report(place, messages_of=messages_of).page_path}")
     say(f"bundle: {place}")
 
 

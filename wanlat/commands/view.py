@@ -10,6 +10,7 @@ import typer
 from wanlat.output import say
 from wanlat.results import messages_of
 from wanlat.running import heed_interruptions
+from wanlat.topologies.errors import UserError
 
 
 def view(
@@ -22,6 +23,8 @@ def view(
     Prints an address of this machine alone, with a token in it, and serves until Ctrl-C. Bundles
     are only read.
     """
+    if not directory.is_dir():  # a device, which Typer lets pass
+        raise UserError(f"{directory} is no directory. Name one that bundles are in.")
     from wanlat.analysis.view.server import serve
 
     heed_interruptions()

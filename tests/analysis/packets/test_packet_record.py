@@ -97,6 +97,17 @@ def test_why_there_is_no_record(run: Bundle) -> None:
     assert to_keep(none.directory, none.derived) is None
 
 
+@pytest.mark.parametrize("column", ["source_address", "target_address", "duplicate", "corrupted"])
+def test_rows_that_are_damaged_name_their_file(column: str, run: Bundle) -> None:
+    file = run.directory / "packets.parquet"
+    rows = pd.read_parquet(file)
+    kind = "string" if column.endswith("address") else "boolean"
+    rows[column] = pd.array([None] * len(rows), dtype=kind)
+    rows.to_parquet(file)
+    with pytest.raises(BundleError, match=r"packets\.parquet is damaged.*wanlat capture table"):
+        read_record(run, "made-up")
+
+
 def test_only_great_rtts_count(tmp_path: Path) -> None:
     rows = pd.DataFrame({"rtt_ms": [0.0, 25.0, 50.0, 100.0, 200.0]})
     assert counting(rows).tolist() == [False, False, False, True, True]
