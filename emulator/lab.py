@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -100,8 +99,10 @@ class Lab(Impairments):
         self._requested_backend = backend if capture is None else backend_of_record(backend)
         self._backend: str | None = None
         self._splice = splice
-        self._disk: tuple[Path, int] | None = None
-        """The lab's own directory on disk, and its lock."""
+        self._disk: disk.LabDirectory | None = None
+        """The lab's own directory on disk."""
+        self.foreign_files: tuple[Path, ...] = ()
+        """What lies among the labs' data on disk and is not of a lab: it stays."""
         self._real_time: realtime.RealTime | None = None
 
     # -- up and down --------------------------------------------------------------------------
@@ -116,8 +117,9 @@ class Lab(Impairments):
                     raise
         if self.storage == "disk":
             self._disk = disk.make_directory()
+            self.foreign_files = self._disk.foreign
         try:
-            self._owner = Owner(self._disk[0] if self._disk else None)
+            self._owner = Owner(self._disk.path if self._disk else None)
             self._backend = self._ask(
                 "build",
                 self.plan,
@@ -157,9 +159,7 @@ class Lab(Impairments):
                 self._owner.close()
             self.journal.close()
             if self._disk is not None:
-                directory, lock = self._disk
-                shutil.rmtree(directory, ignore_errors=True)
-                os.close(lock)
+                self._disk.remove()
                 self._disk = None
 
     def abort(self, why: str) -> None:
@@ -212,7 +212,7 @@ class Lab(Impairments):
                 )
 
     def _make_nodes(self) -> None:
-        inside = PurePosixPath(self._disk[0] if self._disk else LAB_DIRECTORY, "nodes")
+        inside = PurePosixPath(self._disk.path if self._disk else LAB_DIRECTORY, "nodes")
         for node in self.plan.nodes:
             directory = inside / node.name
             outside = Path(f"/proc/{self.supervisor_pid}/root{directory}")
