@@ -25,6 +25,7 @@ from wanlat.emulator.backends import realtime
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture, Captures, CaptureStatus, backend_of_record
 from wanlat.emulator.impairments import Impairments
+from wanlat.emulator.interpreter import without_relative
 from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.owner import Owner
 from wanlat.emulator.process import Process
@@ -268,7 +269,7 @@ class Lab(Impairments):
         environment = {
             "HOME": str(home),
             "TMPDIR": str(home),
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": without_relative(os.environ.get("PATH", os.defpath)),
             "LANG": os.environ.get("LANG", "C.UTF-8"),
             **(env or {}),
         }

@@ -303,7 +303,9 @@ class Session:
                 lab.make_writable(self.bundle.directory)  # for the records of a load
                 self.bundle.event("lab up", setup.name, lab.backend)
                 foreign = [f"{path} is not of a lab, and stays." for path in lab.foreign_files]
-                self.outcome.remarks += [text for text in foreign if text not in self.outcome.remarks]
+                self.outcome.remarks += [
+                    text for text in foreign if text not in self.outcome.remarks
+                ]
                 lab.journal.listen(self._note_change)
                 self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))
                 yield lab

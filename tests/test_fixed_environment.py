@@ -36,7 +36,7 @@ def test_what_is_the_users_is_left_out_and_what_names_stores_and_packages_stays(
 
 
 def test_tests_pass_in_an_environment_as_strange_as_any() -> None:
-    start = "umask 077; ulimit -n 256; exec \"$@\""
+    start = 'umask 077; ulimit -n 256; exec "$@"'
     tests = [f"{CHECKOUT}/tests/{name}" for name in SENSITIVE]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, **STRANGE, "PYTHONPATH": str(CHECKOUT)}

@@ -6,13 +6,13 @@ Running them, resuming and placing the result is `wanlat.systems.engine.install`
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from wanlat.emulator.interpreter import which
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.text import numbers
 from wanlat.systems.errors import SystemMissing
@@ -69,10 +69,11 @@ def check_tool(name: str, purpose: str, oldest: str | None = None) -> str:
     Raises MachineError when it is absent, does not run, or is too old.
     """
     needs, way_out = f"{purpose} needs `{name}`", TOOLS[name]
-    if shutil.which(name) is None:
+    program = which(name)
+    if program is None:
         raise MachineError(f"{needs}, which is not on PATH. {way_out}")
     try:
-        told = said(name, "version" if name == "go" else "--version")
+        told = said(program, "version" if name == "go" else "--version")
     except SystemMissing as error:
         raise MachineError(f"{needs}, and {error}. {way_out}") from error
     line = next(iter(told.strip().splitlines()), "")
@@ -138,7 +139,7 @@ def _debian_needs(out: Path) -> dict[str, str]:
 
 def _pypi(install: Install, place: Place) -> list[list[str]]:
     packages = [f"{install.source}=={install.version}", *install.also]
-    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    pip = [sys.executable, "-P", "-m", "pip", "install", "--disable-pip-version-check"]
     return [[*pip, "--target", str(place.out / "site"), *packages]]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from wanlat.emulator.interpreter import which
 from wanlat.systems.engine import options as checked
 from wanlat.systems.engine import program, timeouts
 from wanlat.systems.engine.cluster import Cluster
@@ -276,7 +277,7 @@ class System:
     def check_machine(self, plan: Plan, storage: str) -> None:
         """Raise MachineError when this machine cannot run the store on a lab of that storage."""
         for need in self.definition.needs:
-            if shutil.which(need.program) is None:
+            if which(need.program) is None:
                 raise MachineError(need.error)
         self._hooked("check_machine", plan, storage)
 

@@ -93,9 +93,12 @@ def test_runs_that_are_stopped_hold_up_no_other_and_it_is_noted() -> None:
 
 
 def test_where_no_turn_changes_hands_a_lab_goes_without_and_that_is_noted() -> None:
-    with turns.take(not_to_wait), turns.take(not_to_wait):
-        with turns.take(lambda: None, longest_s=0.3) as without:
-            assert str(os.getpid()) in without.remark
+    with (
+        turns.take(not_to_wait),
+        turns.take(not_to_wait),
+        turns.take(lambda: None, longest_s=0.3) as without,
+    ):
+        assert str(os.getpid()) in without.remark
 
 
 def test_a_directory_that_another_user_took_keeps_nobody_waiting(
