@@ -16,7 +16,8 @@ from pathlib import Path
 
 from wanlat.topologies.errors import MachineError
 
-_MARKER = ".wanlat"
+MARKER = ".wanlat"
+"""The file in a directory that wanlat made; it holds the directory's name."""
 _SHARED = Path("/tmp")
 """Where each user has a directory, if the system gives them none."""
 
@@ -74,12 +75,12 @@ def runtime_directory() -> Path | None:
 
 def mark(directory: Path) -> None:
     """Say in a directory that wanlat made it. Raises OSError."""
-    (directory / _MARKER).write_text(f"{directory.name}\n", encoding="utf-8")
+    (directory / MARKER).write_text(f"{directory.name}\n", encoding="utf-8")
 
 
 def is_marked(directory: Path) -> bool:
     """Whether wanlat made a directory under its present name, and this user owns it."""
-    marker = directory / _MARKER
+    marker = directory / MARKER
     with suppress(OSError, UnicodeDecodeError):
         kinds = (stat.S_ISDIR(directory.lstat().st_mode), stat.S_ISREG(marker.lstat().st_mode))
         is_ours = directory.lstat().st_uid == os.geteuid()
@@ -98,7 +99,7 @@ def remove_marked(directory: Path) -> None:
         for path in directory.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
-            elif path.name != _MARKER:
+            elif path.name != MARKER:
                 path.unlink()
-        (directory / _MARKER).unlink()
+        (directory / MARKER).unlink()
         directory.rmdir()

@@ -5,9 +5,9 @@ workers (`experiments.dask_engine`).
 
 A worker (`main`, in a process of its own) reads `{"bundle": …, "point": …}` from its standard
 input, runs that point of the matrix in that bundle, and writes lines of JSON: progress, and at the
-end how it ended. It is told no code and no study: both are its own, from the bundle. So whatever can start a
-command can be a worker. When its standard input ends it is gone at once, and the kernel takes its
-lab away.
+end how it ended. It is told no code and no study: both are its own, from the bundle. So whatever
+can start a command can be a worker. When its standard input ends it is gone at once, and the kernel
+takes its lab away.
 """
 
 from __future__ import annotations

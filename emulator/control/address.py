@@ -93,7 +93,7 @@ def _sockets_of(pid: int) -> set[str]:
             return inodes
         for link in (process / "fd").iterdir():
             with suppress(OSError):  # closed meanwhile
-                inodes.update(re.findall(r"socket:\[([0-9]+)\]", os.readlink(link)))
+                inodes.update(re.findall(r"socket:\[([0-9]+)\]", str(link.readlink())))
     return inodes
 
 

@@ -14,14 +14,19 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TextIO
 
+from wanlat.emulator.own_directories import cache_home
+from wanlat.emulator.turns import is_stopped
 from wanlat.topologies.errors import MachineError
 
-_RECEIPT = "receipt.json"
+RECEIPT = "receipt.json"
+_TRY_EVERY_S = 0.2
 _WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
 
 
@@ -49,13 +54,13 @@ class Receipt:
     def write(self, directory: Path) -> None:
         """Write it into a directory."""
         text = json.dumps({"format": 1, **asdict(self)}, indent=2)
-        (directory / _RECEIPT).write_text(text + "\n", encoding="utf-8")
+        (directory / RECEIPT).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> Receipt | None:
         """Return the receipt in a directory; None when there is none that can be read."""
         try:
-            found = json.loads((directory / _RECEIPT).read_text(encoding="utf-8"))
+            found = json.loads((directory / RECEIPT).read_text(encoding="utf-8"))
             return cls(**found) if found.pop("format") == 1 else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -77,13 +82,7 @@ class Cache:
         own = os.environ.get("WANLAT_CACHE")
         if own:
             return cls(Path(own).expanduser().absolute())
-        xdg = os.environ.get("XDG_CACHE_HOME")
-        if xdg and Path(xdg).is_absolute():
-            return cls(Path(xdg) / "wanlat")
-        try:
-            return cls(Path.home() / ".cache" / "wanlat")
-        except RuntimeError as error:
-            raise MachineError(f"There is no home directory. {_WAY_OUT}") from error
+        return cls(cache_home() / "wanlat")
 
     def installed(self, name: str, version: str) -> Path:
         """Directory of a finished build."""
@@ -116,21 +115,64 @@ class Cache:
 
 
 @contextmanager
-def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
+def exclusive(
+    path: Path, on_wait: Callable[[str], None], patience_s: float = 10.0
+) -> Iterator[None]:
     """Hold the lock file at ``path``; while another process holds it, wait.
 
     flock(2): the kernel drops the lock when its holder dies, however it dies. ``on_wait`` gets the
-    holder's process id as text ("?" when it cannot be read), once a wait.
+    holder's process id as text ("?" when it cannot be read), once a wait. Raises MachineError where
+    the holder is stopped for longer than ``patience_s``: it may be for ever.
     """
     # The file is never removed: removing it would let two processes lock two files of one name.
-    with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            on_wait(file.read().strip() or "?")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        file.truncate(0)
+    # Where others may write, too, it may be a link to any file.
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        raise MachineError(f"{path} cannot be locked: {error.strerror}. {_WAY_OUT}") from error
+    with os.fdopen(fd, "r+") as file:
+        if not _locked(file):
+            on_wait(_holder(file))
+            until_s = time.monotonic() + patience_s
+            while not _locked(file):
+                time.sleep(_TRY_EVERY_S)
+                holder = _holder(file)
+                if not (holder.isdecimal() and is_stopped(int(holder))):
+                    until_s = time.monotonic() + patience_s
+                elif time.monotonic() > until_s:
+                    raise MachineError(
+                        f"Process {holder} holds {path}, and is stopped. Continue it (kill -CONT "
+                        f"{holder}), or end it."
+                    )
+        file.seek(0)
+        file.truncate()
         print(os.getpid(), file=file, flush=True)
         yield
         file.truncate(0)
+
+
+def _locked(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(file: TextIO) -> str:
+    file.seek(0)
+    return file.read().strip() or "?"
+
+
+def demand_ours(directory: Path, proof: str) -> None:
+    """Raise MachineError where a directory of the cache was not made by wanlat.
+
+    It is about to be removed, and ``proof`` is the file that wanlat leaves in it.
+    """
+    if directory.is_symlink() or (
+        directory.is_dir() and any(directory.iterdir()) and not (directory / proof).is_file()
+    ):
+        raise MachineError(
+            f"{directory} was not made by wanlat: it has no {proof}. Move it away, or set "
+            "WANLAT_CACHE to another directory."
+        )

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wanlat.systems.engine.cache import Cache, Receipt, exclusive, sha256_of
+from wanlat.emulator.own_directories import MARKER, mark
+from wanlat.systems.engine.cache import (
+    RECEIPT,
+    Cache,
+    Receipt,
+    demand_ours,
+    exclusive,
+    sha256_of,
+)
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool
 from wanlat.systems.engine.process import last_lines, plain
@@ -149,11 +157,15 @@ def _install(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
 
 
 def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
+    demand_ours(cache.installed(recipe.name, recipe.version), RECEIPT)
+    demand_ours(cache.build(recipe.name, recipe.version), MARKER)
     building = cache.make(cache.build(recipe.name, recipe.version))
+    mark(building)
     place = Place(out=building / "out", work=cache.make(building / "work"))
     log = cache.log(recipe.name, recipe.version)
     cache.make(log.parent)
-    log.write_bytes(b"")
+    log.unlink(missing_ok=True)  # and not written to: it may be a link to any file
+    log.open("xb").close()
     # Only `work` is carried over: a half-written binary in `out` must not pass for a whole one.
     shutil.rmtree(place.out, ignore_errors=True)
     (place.out / "bin").mkdir(parents=True)

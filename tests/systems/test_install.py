@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from tests.needs import needs
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.catalogue import install_systems, list_systems, list_tools
-from wanlat.systems.engine.cache import Cache, Receipt, sha256_of
+from wanlat.systems.engine.cache import Cache, Receipt, exclusive, sha256_of
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import Damaged, find_installed, install
 from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool
@@ -105,6 +107,43 @@ def test_two_at_once_build_once(cache: Cache) -> None:
     said_first, said_second = first.communicate(timeout=300)[0], second.communicate(timeout=120)[0]
     assert (first.returncode, second.returncode) == (0, 0), said_first + said_second
     assert "built in" in said_first and "built in" not in said_second
+
+
+def test_an_install_that_is_stopped_holds_up_another_no_longer_than_patience(cache: Cache) -> None:
+    lock = cache.lock("fake", "1.0")
+    first = start_install(cache)
+    wait_until_compiled(cache, 1)
+    first.send_signal(signal.SIGSTOP)
+    with pytest.raises(MachineError, match=f"kill -CONT {first.pid}"), exclusive(lock, str, 0.3):
+        pass
+    first.send_signal(signal.SIGCONT)
+    assert first.communicate(timeout=300) and first.returncode == 0
+
+
+@pytest.mark.parametrize("where", [Cache.installed, Cache.build])
+def test_what_a_user_keeps_where_a_build_would_be_stays(
+    cache: Cache, where: Callable[[Cache, str, str], Path]
+) -> None:
+    """A cache may be named that is a directory of the user's own."""
+    mine = where(cache, "fake", "1.0") / "out" / "thesis"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(MachineError, match="Move it away"):
+        install([fake_recipe()], cache, plain_reporter())
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("where", [Cache.log, Cache.lock])
+def test_a_link_where_a_build_writes_leads_nowhere(
+    cache: Cache, tmp_path: Path, where: Callable[[Cache, str, str], Path]
+) -> None:
+    mine, link = tmp_path / "mine", where(cache, "fake", "1.0")
+    mine.write_text("mine")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(mine)
+    with suppress(MachineError):
+        install([fake_recipe()], cache, plain_reporter())
+    assert mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
