@@ -347,8 +347,7 @@ class System:
         log_dir.mkdir(parents=True, exist_ok=True)
         homes = {node.name: self.home_of(node) for node in lab.nodes}
         for home in homes.values():
-            if home.exists():
-                shutil.rmtree(home)
+            _clear(home)
         cluster = self.configure(lab, options, binary, log_dir)
         for node in cluster.nodes.values():
             node.home = homes[node.node]
@@ -431,6 +430,21 @@ class System:
     def home_of(self, node: LabNode) -> Path:
         """Return where a node keeps all that is this system's, as we see it from outside."""
         return node.host_directory / self.name
+
+
+def _clear(home: Path) -> None:
+    """Remove what an earlier start left in a node's directory.
+
+    A program of the lab may have put a link there, which leads out of the lab for us. Raises
+    MachineError.
+    """
+    for directory in (home.parent, home):
+        if directory.is_symlink():
+            raise MachineError(
+                f"{directory} is a link that a program of the lab made: nothing is removed."
+            )
+    if home.exists():
+        shutil.rmtree(home)
 
 
 def recipe_of(of: Program, name: str) -> Recipe | None:
