@@ -151,9 +151,9 @@ results: setup  ## Measure what docs/results lists and nobody has measured yet (
 	@$(BIN)/python -m tools.results measure
 
 pages: setup  ## Make the pages of docs/results from their bundles
-	@$(BIN)/python -m wanlat report --index docs/results -o docs/results/index
-	@$(BIN)/python -m wanlat report --claims docs/results -o docs/results/publications
+	@$(BIN)/python -m wanlat report --index docs/results -o docs/results/index --force
+	@$(BIN)/python -m wanlat report --claims docs/results -o docs/results/publications --force
 	@$(BIN)/python -m tools.results pages
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
-	@rm -rf $(VENV) target build dist share *.egg-info
+	@rm -rf .venv target build dist share *.egg-info

@@ -37,6 +37,9 @@ from wanlat.topologies.errors import DiskFull, MachineError, UserError
 
 _WAIT_S = 3.0
 """Of a run that was killed, the processes are gone within moments, and the lock with them."""
+_RESERVE = ".wanlat-reserve"
+_OF_KILLED_RUN = (_RESERVE, ".manifest.json.partial")
+"""What a run leaves that was killed in its first moments."""
 _RESERVED_BYTES = 256 << 10
 """A manifest takes some tens of KiB, and there are two of them while it is replaced."""
 
@@ -235,8 +238,7 @@ def take_directory(
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # What begins with a dot is of a run that was killed in its first moments.
-        if is_new and any(not each.name.startswith(".") for each in directory.iterdir()):
+        if is_new and any(each.name not in _OF_KILLED_RUN for each in directory.iterdir()):
             raise UserError(
                 f"The output directory {directory} is not empty, and a bundle never overwrites "
                 f"another. {way_out}"
@@ -276,10 +278,13 @@ class Hold:
                         f"Another run is writing to {directory}. Wait for its end, or end it."
                     ) from None
                 time.sleep(0.1)
-        self._reserve = directory / ".reserve"
-        # Bytes that no file system makes smaller, in blocks that are really taken.
+        self._reserve = directory / _RESERVE
+        # Bytes that no file system makes smaller, in blocks that are really taken. In a file of its
+        # own: a bundle may have come with a link of that name.
         with suppress(OSError):
-            self._reserve.write_bytes(os.urandom(reserve_bytes))
+            self._reserve.unlink(missing_ok=True)
+            with self._reserve.open("xb") as file:
+                file.write(os.urandom(reserve_bytes))
 
     def make_room(self) -> None:
         """Give back the room that was kept, on a disk that is full. May be called again."""

@@ -4,52 +4,95 @@ with the lab.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from wanlat.emulator.own_directories import (
+    cache_home,
+    is_marked,
+    make_private,
+    mark,
+    remove_marked,
+)
 from wanlat.topologies.errors import UserError
 
 
-@contextlib.contextmanager
-def _locked(directory: Path, how: int) -> Iterator[None]:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(fd, how)
-        yield
-    finally:
-        os.close(fd)
+@dataclass
+class LabDirectory:
+    """One lab's data on disk. The lock tells other labs that this one lives."""
+
+    path: Path
+    lock: int
+    """A descriptor, locked as long as the lab lives."""
+    foreign: tuple[Path, ...]
+    """What lies beside it and is not of a lab: it is never removed."""
+
+    def remove(self) -> None:
+        """Remove the data and let go of the lock."""
+        remove_marked(self.path)
+        os.close(self.lock)
 
 
-def make_directory() -> tuple[Path, int]:
+def make_directory() -> LabDirectory:
     """Make a directory for one lab's data and lock it; remove what dead labs left.
 
-    Returns its path and the descriptor that holds the lock. Raises UserError.
+    ``WANLAT_LABS`` names where: a directory of wanlat's own is made there, and nothing beside it is
+    touched. Raises UserError.
 
     The guard and the caller both remove it. Only if both are killed at the same instant does
     it stay, unlocked, for the next lab to remove.
     """
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    store = Path(os.environ.get("WANLAT_LABS") or Path(cache, "wanlat", "labs"))
+    given = os.environ.get("WANLAT_LABS")
+    parent = Path(given).absolute() if given else cache_home() / "wanlat"
+    store = parent / f"wanlat-labs-{os.geteuid()}"
     try:
-        store.mkdir(parents=True, exist_ok=True)
-        with _locked(store, fcntl.LOCK_EX):  # else another lab finds ours before it is locked
-            for stale in store.iterdir():
-                with (
-                    contextlib.suppress(OSError),
-                    _locked(stale, fcntl.LOCK_EX | fcntl.LOCK_NB),
-                ):
-                    shutil.rmtree(stale, ignore_errors=True)
-            made = Path(tempfile.mkdtemp(prefix="lab-", dir=store))
-            fd = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(fd, fcntl.LOCK_EX)
+        parent.mkdir(parents=True, exist_ok=True)
+        make_private(store)
+        foreign = tuple(_reclaim(store))
+        made = Path(tempfile.mkdtemp(prefix="lab-", dir=store))
+        lock = _lock(made)
+        assert lock is not None, f"{made} is new"
+        mark(made)  # only now may another lab find it: it is locked
     except OSError as error:
         raise UserError(
             f"The lab's data cannot be kept under {store}: {error.strerror}. "
             "Name another directory with WANLAT_LABS, or use --storage memory."
         ) from error
-    return made, fd
+    return LabDirectory(made, lock, foreign)
+
+
+def _reclaim(store: Path) -> Iterator[Path]:
+    """Remove the directories of dead labs; yield what is there and was not made by a lab."""
+    for path in sorted(store.iterdir()):
+        if not is_marked(path):
+            if not _may_be_new(path):
+                yield path
+            continue
+        with suppress(OSError):
+            lock = _lock(path)
+            if lock is not None:
+                remove_marked(path)
+                os.close(lock)
+
+
+def _may_be_new(path: Path) -> bool:
+    """Whether it may be another lab's that is about to be marked."""
+    with suppress(OSError):
+        return path.name.startswith("lab-") and not any(path.iterdir())
+    return not path.exists()
+
+
+def _lock(directory: Path) -> int | None:
+    """Lock a directory and return the descriptor; None where a living lab has it."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd

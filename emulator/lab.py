@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -26,6 +25,7 @@ from wanlat.emulator.backends import realtime
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture, Captures, CaptureStatus, backend_of_record
 from wanlat.emulator.impairments import Impairments
+from wanlat.emulator.interpreter import without_relative
 from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.owner import Owner
 from wanlat.emulator.process import Process
@@ -100,8 +100,10 @@ class Lab(Impairments):
         self._requested_backend = backend if capture is None else backend_of_record(backend)
         self._backend: str | None = None
         self._splice = splice
-        self._disk: tuple[Path, int] | None = None
-        """The lab's own directory on disk, and its lock."""
+        self._disk: disk.LabDirectory | None = None
+        """The lab's own directory on disk."""
+        self.foreign_files: tuple[Path, ...] = ()
+        """What lies among the labs' data on disk and is not of a lab: it stays."""
         self._real_time: realtime.RealTime | None = None
 
     # -- up and down --------------------------------------------------------------------------
@@ -116,8 +118,9 @@ class Lab(Impairments):
                     raise
         if self.storage == "disk":
             self._disk = disk.make_directory()
+            self.foreign_files = self._disk.foreign
         try:
-            self._owner = Owner(self._disk[0] if self._disk else None)
+            self._owner = Owner(self._disk.path if self._disk else None)
             self._backend = self._ask(
                 "build",
                 self.plan,
@@ -157,9 +160,7 @@ class Lab(Impairments):
                 self._owner.close()
             self.journal.close()
             if self._disk is not None:
-                directory, lock = self._disk
-                shutil.rmtree(directory, ignore_errors=True)
-                os.close(lock)
+                self._disk.remove()
                 self._disk = None
 
     def abort(self, why: str) -> None:
@@ -212,7 +213,7 @@ class Lab(Impairments):
                 )
 
     def _make_nodes(self) -> None:
-        inside = PurePosixPath(self._disk[0] if self._disk else LAB_DIRECTORY, "nodes")
+        inside = PurePosixPath(self._disk.path if self._disk else LAB_DIRECTORY, "nodes")
         for node in self.plan.nodes:
             directory = inside / node.name
             outside = Path(f"/proc/{self.supervisor_pid}/root{directory}")
@@ -268,7 +269,7 @@ class Lab(Impairments):
         environment = {
             "HOME": str(home),
             "TMPDIR": str(home),
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": without_relative(os.environ.get("PATH", os.defpath)),
             "LANG": os.environ.get("LANG", "C.UTF-8"),
             **(env or {}),
         }

@@ -10,13 +10,12 @@ import itertools
 import os
 import socket
 import subprocess
-import sys
 import threading
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.emulator import interpreter
 from wanlat.emulator.failures import REPORT_IT
 from wanlat.emulator.process import Exit
 from wanlat.emulator.rpc import PICKLE, Closed, Stream
@@ -198,16 +197,13 @@ def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subpro
     arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid())]
     if disk is not None:
         arguments.append(str(disk))
-    search_path = os.pathsep.join([str(SEARCH_PATH), *filter(None, sys.path)])
     return subprocess.Popen(
-        # All that it imports is named by PYTHONPATH: not the directory it starts in (-P), and
-        # no time is spent on what else the environment has installed (-S).
-        [sys.executable, "-P", "-S", "-c", _GUARD_PROGRAM, *arguments],
+        interpreter.bare_command(_GUARD_PROGRAM, *arguments),
         pass_fds=(channel_fd, lifeline_fd),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         # Ctrl-C reaches the caller alone. A process group is enough for that, and a session
         # would cost wire its place in the scheduler (see wanlat.emulator.backends.wire).
         process_group=0,
-        env=os.environ | {"PYTHONPATH": search_path},
+        env=interpreter.bare_environment(),
     )

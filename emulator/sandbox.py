@@ -147,7 +147,9 @@ def _supervise(
 def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     """Wait until the supervisor or the caller ends, then see that nothing is left."""
     # Imported while the supervisor is at work, for the end.
-    import shutil
+    from pathlib import Path
+
+    from wanlat.emulator.own_directories import remove_marked
 
     child_fd = os.pidfd_open(child)
     ready = syscalls.wait_readable([child_fd, caller, lifeline])
@@ -161,7 +163,7 @@ def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     # Returns once the kernel has ended every process of the lab's PID namespace.
     _, status = os.waitpid(child, 0)
     if disk is not None:
-        shutil.rmtree(disk, ignore_errors=True)
+        remove_marked(Path(disk))
     if status == 0:  # else it ends as soon as it can
         with contextlib.suppress(OSError):
             wait_until_dismantled(_DISMANTLING_S, unless=caller)

@@ -2,35 +2,90 @@
 
 Building a lab and calibrating it keep a processor busy, and a calibration that meets others finds
 packets late that are none of its network's fault. So the labs of a user's runs, whichever processes
-they belong to, take turns in that. A turn is a name in the kernel (unix(7), "abstract"), which ends
-with the process that has it, however it dies.
+they belong to, take turns in that. A turn is a locked file in a directory that no other user may
+enter; the kernel drops the lock with the process that has it, however it dies.
+
+Turns keep calibrations from being late, and a late one is noticed: no run waits for them without
+end. A process that is stopped needs no processor, so that there is one more turn meanwhile; and
+where none has changed hands for `LONGEST_S`, a lab goes without.
 """
 
 from __future__ import annotations
 
-import errno
+import fcntl
 import os
-import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.machine import cores
+from wanlat.emulator.own_directories import runtime_directory
 
+LONGEST_S = 300.0
+"""Twice as long as any calibration takes."""
 _TRY_EVERY_S = 0.1
 
 
-def take(waiting: Callable[[], object]) -> socket.socket:
-    """Wait for a turn, calling ``waiting`` meanwhile; it lasts until what is returned is closed."""
+class Turn(Closing):
+    """A turn, which lasts until it is closed; or none, and why."""
+
+    def __init__(self, fd: int | None, remark: str = "") -> None:
+        """``remark``: what is unusual about it."""
+        self._fd = fd
+        self.remark = remark
+
+    def close(self) -> None:
+        """End the turn. May be called again."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+
+def take(waiting: Callable[[], object], longest_s: float = LONGEST_S) -> Turn:
+    """Wait for a turn, calling ``waiting`` meanwhile."""
+    directory = runtime_directory()
+    if directory is None:
+        return Turn(None, "without a turn: no directory of this user's own can be made in /tmp")
+    holders, until_s = list[int](), 0.0
     while True:
-        for place in range(cores()):
-            turn = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                turn.bind(f"\0wanlat-turn/{os.geteuid()}/{place}")
-            except OSError as error:
-                turn.close()
-                if error.errno != errno.EADDRINUSE:
-                    raise
-            else:
-                return turn
+        turn, now_held_by = _try(directory)
+        if turn is not None:
+            return turn
+        if now_held_by != holders:
+            holders, until_s = now_held_by, time.monotonic() + longest_s
+        if time.monotonic() > until_s:
+            processes = ", ".join(map(str, holders))
+            return Turn(None, f"without a turn: held for {longest_s:.0f} s by {processes}")
         waiting()
         time.sleep(_TRY_EVERY_S)
+
+
+def _try(directory: Path) -> tuple[Turn | None, list[int]]:
+    """Take a turn that is free; return it, and else the processes that have them."""
+    holders, stopped = list[int](), list[int]()
+    while len(holders) < cores() + len(stopped):
+        file = directory / f"turn-{len(holders)}"
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = int(os.pread(fd, 20, 0) or 0)
+            os.close(fd)
+            holders.append(pid)
+            stopped += [pid] if is_stopped(pid) else []
+            continue
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        remark = f"another turn, because stopped: {', '.join(map(str, stopped))}" if stopped else ""
+        return Turn(fd, remark), []
+    return None, holders
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped: by Ctrl-Z, SIGSTOP or a debugger."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in "tT"

@@ -14,6 +14,7 @@ import logging
 import os
 import platform
 import shutil
+import sys
 import threading
 import time
 import uuid
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.bundle.write import is_full
 from wanlat.emulator.doctor import demand_lab
+from wanlat.emulator.interpreter import safe_path
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.experiments.session import Report
 from wanlat.experiments.workers import LOOK_EVERY_S, Runner, Worker
@@ -112,7 +114,8 @@ def dask_engine(scheduler: str, report: Report) -> Iterator[DaskEngine]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said by us
     report(f"connecting to Dask: {scheduler}")
     try:
-        cluster = _cluster(scheduler)
+        with safe_path():
+            cluster = _cluster(scheduler)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         raise MachineError(f"--scheduler {scheduler}: no cluster came of it: {error}") from error
     try:
@@ -124,7 +127,8 @@ def dask_engine(scheduler: str, report: Report) -> Iterator[DaskEngine]:
                 "dask scheduler"
             ) from error
         try:
-            yield DaskEngine(client, scheduler, report)
+            with safe_path():  # of workers of this machine that are begun again
+                yield DaskEngine(client, scheduler, report)
         finally:
             client.close()
     finally:
@@ -161,6 +165,7 @@ def _cluster(scheduler: str) -> SpecCluster | None:
             cores=known["cores"] or 1,
             processes=1,
             memory=known["memory"] or "2GiB",
+            python=_safe(known.get("python")),
             worker_extra_args=[*known["worker-extra-args"], "--resources", "machine=1"],
             job_extra_directives=[*known["job-extra-directives"], "--exclusive"],
             scheduler_options={"dashboard": False},
@@ -168,18 +173,24 @@ def _cluster(scheduler: str) -> SpecCluster | None:
     if kind == "ssh":
         from distributed.deploy.ssh import Worker as SSHWorker
 
-        options = {"nthreads": 1, "resources": RESOURCE, "memory_limit": 0}
+        worker = {"nthreads": 1, "resources": RESOURCE, "memory_limit": 0}
+        options = {"connect_options": {}, "kwargs": worker, "remote_python": _safe()}
         return SpecCluster(
             {
                 n: {
                     "cls": SSHWorker,
-                    "options": {"address": host, "connect_options": {}, "kwargs": options},
+                    "options": {"address": host, **options},
                 }
                 for n, host in enumerate(of.split(","))
             },
             {"cls": Scheduler, "options": {"dashboard": False}},
         )
     return None
+
+
+def _safe(python: str | None = None) -> str:
+    """Return the words that start a Python, which imports nothing from where a job begins."""
+    return f"{python or sys.executable} -P"
 
 
 class DaskEngine:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import statistics
 import threading
 import time
@@ -289,7 +288,7 @@ class Session:
         self.bundle = recording.bundle
         self.outcome = recording.outcome
         self.tell = under(setup.name, recording.report)
-        self._turn: socket.socket | None = None
+        self._turn: turns.Turn | None = None
 
     def warn(self, text: str) -> None:
         """Have a reader of the bundle know of something about this system."""
@@ -305,6 +304,8 @@ class Session:
         setup, captures = self.setup, self.recording.captures
         if is_proved:
             self._turn = turns.take(lambda: self.tell("waiting for other labs to be calibrated"))
+            if self._turn.remark:
+                self.bundle.event("turn", setup.name, self._turn.remark)
         self.tell("building the lab")
         capture = captures.prepare(setup.name) if captures else None
         lab = setup.make_lab(capture)
@@ -312,6 +313,10 @@ class Session:
             with lab, lab.lateness.watched(self._note_late):
                 lab.make_writable(self.bundle.directory)  # for the records of a load
                 self.bundle.event("lab up", setup.name, lab.backend)
+                foreign = [f"{path} is not of a lab, and stays." for path in lab.foreign_files]
+                self.outcome.remarks += [
+                    text for text in foreign if text not in self.outcome.remarks
+                ]
                 lab.journal.listen(self._note_change)
                 self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))
                 yield lab

@@ -3,11 +3,11 @@
 What runs points beside each other is an `Engine`: processes of this machine (`Jobs`), or Dask's
 workers (`experiments.dask_engine`).
 
-A worker (this module as a program) reads `{"bundle": …, "point": …}` from its standard input, runs
-that point of the matrix in that bundle, and writes lines of JSON: progress, and at the end how it
-ended. It is told no code and no study: both are its own, from the bundle. So whatever can start a
-command can be a worker. When its standard input ends it is gone at once, and the kernel takes its
-lab away.
+A worker (`main`, in a process of its own) reads `{"bundle": …, "point": …}` from its standard
+input, runs that point of the matrix in that bundle, and writes lines of JSON: progress, and at the
+end how it ended. It is told no code and no study: both are its own, from the bundle. So whatever
+can start a command can be a worker. When its standard input ends it is gone at once, and the kernel
+takes its lab away.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from wanlat.emulator import interpreter
 from wanlat.emulator.machine import cores
 from wanlat.experiments.matrix_points import (
     AnyPoint,
@@ -108,10 +109,11 @@ class Worker:
     def __init__(self) -> None:
         """Start it; away from the terminal's process group, whose Ctrl-C is for its parent."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "wanlat.experiments.workers"],
+            interpreter.command("from wanlat.experiments.workers import main; main()"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=interpreter.environment(),
             start_new_session=True,
         )
 
@@ -311,7 +313,3 @@ def _prepared(bundle: Path) -> tuple[PreparedPoints[Any], dict[str, AnyPoint]]:
 
 def _say(lines: IO[str], what: dict[str, Any]) -> None:
     print(json.dumps(what), file=lines, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -12,6 +12,10 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests.fixed_environment import fix_process
+
+fix_process()
+
 # How long an example takes is the machine's matter: a stall of it is no failure.
 settings.register_profile("wanlat", deadline=None)
 settings.load_profile("wanlat")

@@ -34,6 +34,8 @@ STATUS = {
 VARIABLES = {
     "WANLAT_CACHE": "Directory of installed stores (default: $XDG_CACHE_HOME/wanlat, or "
     "~/.cache/wanlat).",
+    "WANLAT_LABS": "Directory below which labs on disk have one of their own (default: "
+    "$XDG_CACHE_HOME/wanlat, or ~/.cache/wanlat).",
     "WANLAT_NAME_BINARY": "Program of the system NAME, in capitals, such as WANLAT_GARAGE_BINARY.",
 }
 

@@ -14,9 +14,11 @@ A bundle that a run left is opened as frames:
     print(open_bundle("results/mine").figures["endpoints"])
 """
 
-from typing import TYPE_CHECKING, Any
-
+# No import when this is run: `python -m wanlat` would find a `typing.py` of the current directory.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from wanlat.analysis.opened import OpenBundle, open_bundle
     from wanlat.bundle.errors import BundleError
     from wanlat.emulator.lab import Lab, LabNode
@@ -55,7 +57,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name not in _HOMES:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
+_BEGINNING = 5
 _FIGURES = re.compile(r"|–|[?0-9].*")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _volume = {"level": 0}  # below 0: quiet; above: verbose
@@ -79,9 +80,24 @@ def _prints_unicode() -> bool:
     return (sys.stdout.encoding or "utf-8").lower().startswith("utf")
 
 
+def refuse_to_replace(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise UserError where a file is there that is about to be written, unless ``force``."""
+    there = [] if force else [path for path in paths if os.path.lexists(path)]
+    if there:
+        raise UserError(f"{there[0]} exists; --force replaces it.")
+
+
 def write(path: Path, text: str, *, append: bool = False) -> None:
-    """Write a file that the user named. Raises UserError."""
+    """Write a file that the user named. Raises UserError.
+
+    A file of another kind, which begins otherwise, is not replaced.
+    """
     try:
+        if not append and path.exists():
+            with path.open("rb") as before:
+                begins = before.read(_BEGINNING)
+            if begins not in (b"", text.encode()[:_BEGINNING]):
+                raise UserError(f"{path} is another file, which would be lost. Name a new one.")
         with path.open("a" if append else "w", encoding="utf-8") as file:
             file.write(printed(text))
     except OSError as error:

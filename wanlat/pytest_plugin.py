@@ -115,6 +115,7 @@ def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[
         "systems": (),
         "own": {"study": {"name": test}},
     }
+    is_theirs = base.exists()
     manifest = manifest_of("study", topology=None, seed=wanlat_seed, **about)
     recording = Recording(directory, {**manifest, "command": ["pytest", test]})
     yield recording
@@ -123,8 +124,9 @@ def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[
     recording.bundle.close("failed" if failed else "complete", reason)
     if not (failed or request.config.getoption("--wanlat-keep")):
         shutil.rmtree(directory, ignore_errors=True)
-        with suppress(OSError):  # other tests' bundles are in it
-            base.rmdir()
+        if not is_theirs:
+            with suppress(OSError):  # other tests' bundles are in it
+                base.rmdir()
 
 
 @pytest.fixture

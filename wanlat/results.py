@@ -73,6 +73,7 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     from wanlat.analysis.report.drill import matrix_report
     from wanlat.bundle.documents import Points
     from wanlat.bundle.read import read_document
+    from wanlat.emulator.interpreter import safe_path
     from wanlat.emulator.machine import cores
 
     known, documents = read_document(bundle, Points), list[dict[str, Any]]()
@@ -86,6 +87,7 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
             )
         else:
             # A report is seconds of one processor.
+            stack.enter_context(safe_path())
             pool = stack.enter_context(pool_of(cores()))
             made = pool.map(partial(_reported, svg=svg), where)
         for point, document in zip(complete, made, strict=True):

@@ -268,10 +268,13 @@ _COLUMNS = (
 )
 
 
+MATRIX_FILES = ("matrix.png", "matrix.svg", "matrix.json", "drills.md", "claims.md")
+
+
 def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     """Write the matrix of the bundles at `places` into `out`, and return what was written.
 
-    matrix.png, matrix.svg, matrix.json, drills.md and claims.md; the same bundles give the same
+    The files are MATRIX_FILES; the same bundles give the same
     bytes. Raises BundleError if one is no bundle of a drill or `out` cannot be written.
     """
     from wanlat.analysis.charts import style

@@ -149,7 +149,9 @@ class Captures:
             files = []
             for path in (wanted.file, rows_of(wanted.file)):
                 try:
-                    files.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+                    files.append(
+                        os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+                    )
                 except OSError as error:
                     raise UserError(
                         f"Packets cannot be recorded to {path}: {error.strerror}."

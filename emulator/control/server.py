@@ -59,8 +59,8 @@ class ControlServer:
             self._socket = address.listen()
         except OSError as error:
             raise MachineError(
-                f"The lab cannot listen for `wanlat lab` commands ({error.strerror}): somebody "
-                f"holds its name, {address.name_of(os.getpid())}. Start it again."
+                f"The lab cannot listen for `wanlat lab` commands: {error.strerror}. "
+                "Start it again."
             ) from error
         threading.Thread(target=self._accept, args=(self._socket,), daemon=True).start()
         return self

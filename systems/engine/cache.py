@@ -21,16 +21,21 @@ import os
 import pwd
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TextIO
 
+from wanlat.emulator.own_directories import cache_home
+from wanlat.emulator.turns import is_stopped
 from wanlat.systems.engine.definition import Install
 from wanlat.topologies.errors import MachineError
 
-_RECEIPT, _FORMAT = "receipt.json", 2
+RECEIPT, _FORMAT = "receipt.json", 2
 WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
+_TRY_EVERY_S = 0.2
 
 
 _HASHES: dict[tuple[Path, tuple[int, ...]], str] = {}
@@ -70,7 +75,7 @@ def files_below(directory: Path) -> dict[str, Path]:
         for name in (*names, *links):
             path = Path(place, name)
             found[str(path.relative_to(directory))] = path
-    found.pop(_RECEIPT, None)
+    found.pop(RECEIPT, None)
     return dict(sorted(found.items()))
 
 
@@ -109,13 +114,13 @@ class Receipt:
     def write(self, directory: Path) -> None:
         """Write it into a directory."""
         text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=2)
-        (directory / _RECEIPT).write_text(text + "\n", encoding="utf-8")
+        (directory / RECEIPT).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> Receipt | None:
         """Return the receipt in a directory; None when there is none that can be read."""
         try:
-            found = json.loads((directory / _RECEIPT).read_text(encoding="utf-8"))
+            found = json.loads((directory / RECEIPT).read_text(encoding="utf-8"))
             return cls(**found) if found.pop("format") == _FORMAT else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -134,20 +139,10 @@ class Cache:
         A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks.
         Raises MachineError when there is no home directory either.
         """
-        try:
-            return cls(cls._root())
-        except RuntimeError as error:
-            raise MachineError(f"There is no home directory. {WAY_OUT}") from error
-
-    @staticmethod
-    def _root() -> Path:
         own = os.environ.get("WANLAT_CACHE")
         if own:
-            return Path(own).expanduser().absolute()
-        xdg = os.environ.get("XDG_CACHE_HOME")
-        if xdg and Path(xdg).is_absolute():
-            return Path(xdg) / "wanlat"
-        return Path.home() / ".cache" / "wanlat"
+            return cls(Path(own).expanduser().absolute())
+        return cls(cache_home() / "wanlat")
 
     def installed(self, name: str, install: Install) -> Path:
         """Directory of a finished build."""
@@ -236,30 +231,69 @@ def user_name(uid: int) -> str:
 
 
 @contextmanager
-def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[int]:
+def exclusive(
+    path: Path, on_wait: Callable[[str], None], patience_s: float = 10.0
+) -> Iterator[int]:
     """Hold the lock file at ``path``; while another process holds it, wait.
 
     Yields its descriptor. flock(2): the lock lasts as long as any process has that open, so that a
     child which inherits it holds the lock too; and the kernel drops it when they have ended,
     however they end. ``on_wait`` gets the id of the process that took it as text ("?" when it
-    cannot be read), once a wait.
+    cannot be read), once a wait. Raises MachineError where that is stopped for longer than
+    ``patience_s``: it may be for ever.
     """
     # The file is never removed: removing it would let two processes lock two files of one name.
+    # Where others may write, too, it may be a link to any file.
     try:
-        opened = path.open("a+")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
-        owner = f", which is {user_name(path.stat().st_uid)}'s" if path.exists() else ""
+        owner = f", which is {user_name(path.lstat().st_uid)}'s" if os.path.lexists(path) else ""
         raise MachineError(
             f"{path}{owner}, cannot be opened ({error.strerror}). {WAY_OUT}"
         ) from error
-    with opened as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            on_wait(file.read().strip() or "?")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        file.truncate(0)
+    with os.fdopen(fd, "r+") as file:
+        if not _locked(file):
+            on_wait(_holder(file))
+            until_s = time.monotonic() + patience_s
+            while not _locked(file):
+                time.sleep(_TRY_EVERY_S)
+                holder = _holder(file)
+                if not (holder.isdecimal() and is_stopped(int(holder))):
+                    until_s = time.monotonic() + patience_s
+                elif time.monotonic() > until_s:
+                    raise MachineError(
+                        f"Process {holder} holds {path}, and is stopped. Continue it (kill -CONT "
+                        f"{holder}), or end it."
+                    )
+        file.seek(0)
+        file.truncate()
         print(os.getpid(), file=file, flush=True)
         yield file.fileno()
         file.truncate(0)
+
+
+def _locked(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(file: TextIO) -> str:
+    file.seek(0)
+    return file.read().strip() or "?"
+
+
+def demand_ours(directory: Path, proof: str) -> None:
+    """Raise MachineError where a directory of the cache was not made by wanlat.
+
+    It is about to be removed, and ``proof`` is the file that wanlat leaves in it.
+    """
+    if directory.is_symlink() or (
+        directory.is_dir() and any(directory.iterdir()) and not (directory / proof).is_file()
+    ):
+        raise MachineError(
+            f"{directory} was not made by wanlat: it has no {proof}. Move it away, or set "
+            "WANLAT_CACHE to another directory."
+        )

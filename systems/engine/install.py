@@ -12,8 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 
+from wanlat.emulator.own_directories import MARKER, mark
 from wanlat.emulator.reaper import Reaped
-from wanlat.systems.engine.cache import WAY_OUT, Cache, Receipt, contents_of, exclusive, sha256_of
+from wanlat.systems.engine.cache import (
+    RECEIPT,
+    WAY_OUT,
+    Cache,
+    Receipt,
+    contents_of,
+    demand_ours,
+    exclusive,
+    sha256_of,
+)
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool, unpinned
 from wanlat.systems.engine.process import last_lines, plain
@@ -158,11 +168,15 @@ def _install(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
 
 
 def _build(recipe: Recipe, cache: Cache, reporter: Reporter, held: int) -> Installed:
+    demand_ours(cache.installed(recipe.name, recipe.install), RECEIPT)
+    demand_ours(cache.build(recipe.name, recipe.install), MARKER)
     building = cache.make(cache.build(recipe.name, recipe.install))
+    mark(building)
     place = Place(out=building / "out", work=cache.make(building / "work"))
     log = cache.log(recipe.name, recipe.install)
     cache.make(log.parent)
-    log.write_bytes(b"")
+    log.unlink(missing_ok=True)  # and not written to: it may be a link to any file
+    log.open("xb").close()
     # Only `work` is carried over: a half-written binary in `out` must not pass for a whole one.
     shutil.rmtree(place.out, ignore_errors=True)
     (place.out / "bin").mkdir(parents=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
+from wanlat.emulator.interpreter import which
 from wanlat.emulator.reaper import run
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.text import numbers
@@ -70,10 +70,11 @@ def check_tool(name: str, purpose: str, oldest: str | None = None) -> str:
     Raises MachineError when it is absent, does not run, or is too old.
     """
     needs, way_out = f"{purpose} needs `{name}`", TOOLS[name]
-    if shutil.which(name) is None:
+    program = which(name)
+    if program is None:
         raise MachineError(f"{needs}, which is not on PATH. {way_out}")
     try:
-        told = said(name, "version" if name == "go" else "--version")
+        told = said(program, "version" if name == "go" else "--version")
     except SystemMissing as error:
         raise MachineError(f"{needs}, and {error}. {way_out}") from error
     line = next(iter(told.strip().splitlines()), "")
@@ -147,7 +148,7 @@ def _debian_needs(out: Path) -> dict[str, str]:
 
 def _pypi(install: Install, place: Place) -> list[list[str]]:
     packages = [f"{install.source}=={install.version}", *install.also]
-    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    pip = [sys.executable, "-P", "-m", "pip", "install", "--disable-pip-version-check"]
     return [[*pip, "--target", str(place.out / "site"), *packages]]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.emulator.binaries import binary as built_program
+from wanlat.emulator.interpreter import which
 from wanlat.systems.engine.cache import Cache, Receipt, sha256_of, state_of
 from wanlat.systems.engine.definition import SHIPPED, Program
 from wanlat.systems.engine.install import find_installed
@@ -122,14 +123,14 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
             raise SystemMissing(str(error)) from error
     if install.kind == "path":
         own = directory / install.source
-        found = str(own) if own.is_file() else shutil.which(install.source)
+        found = str(own) if own.is_file() else which(install.source)
         found = found or next((each for each in install.also if Path(each).is_file()), None)
         if found is None:
             places = listing([f"there is no `{install.source}` on PATH", *install.also], "nor")
             way_out = how_to_get(program, directory)
             raise SystemMissing(f"{title} is not on this machine: {places}. To get it: {way_out}.")
         return of_file(program, Path(found).absolute())
-    on_path = shutil.which(install.file) or shutil.which(install.file, path=_NOT_ON_PATH)
+    on_path = which(install.file) or shutil.which(install.file, path=_NOT_ON_PATH)
     if install.path_too and on_path:
         return of_file(program, Path(on_path).absolute())
     there = find_installed(known, install, Cache.from_environment())

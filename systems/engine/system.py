@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from wanlat.emulator.interpreter import which
 from wanlat.systems.engine import options as checked
 from wanlat.systems.engine import program, timeouts
 from wanlat.systems.engine.cluster import Cluster
@@ -287,7 +288,7 @@ class System:
     def check_machine(self, plan: Plan, storage: str) -> None:
         """Raise MachineError when this machine cannot run the store on a lab of that storage."""
         for need in self.definition.needs:
-            if shutil.which(need.program) is None:
+            if which(need.program) is None:
                 raise MachineError(need.error)
         self._hooked("check_machine", plan, storage)
 
@@ -357,8 +358,7 @@ class System:
         log_dir.mkdir(parents=True, exist_ok=True)
         homes = {node.name: self.home_of(node) for node in lab.nodes}
         for home in homes.values():
-            if home.exists():
-                shutil.rmtree(home)
+            _clear(home)
         cluster = self.configure(lab, options, binary, log_dir)
         for node in cluster.nodes.values():
             node.home = homes[node.node]
@@ -441,6 +441,21 @@ class System:
     def home_of(self, node: LabNode) -> Path:
         """Return where a node keeps all that is this system's, as we see it from outside."""
         return node.host_directory / self.name
+
+
+def _clear(home: Path) -> None:
+    """Remove what an earlier start left in a node's directory.
+
+    A program of the lab may have put a link there, which leads out of the lab for us. Raises
+    MachineError.
+    """
+    for directory in (home.parent, home):
+        if directory.is_symlink():
+            raise MachineError(
+                f"{directory} is a link that a program of the lab made: nothing is removed."
+            )
+    if home.exists():
+        shutil.rmtree(home)
 
 
 def recipe_of(of: Program, name: str) -> Recipe | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wanlat.emulator.interpreter import which
 from wanlat.systems.engine.cache import sha256_of
 from wanlat.systems.engine.program import Binary
 from wanlat.systems.errors import SystemMissing
@@ -26,7 +26,7 @@ def binary_for(system: System, options: Any) -> Binary:
     if not options.command:
         return system.find()
     given = options.command[0]
-    found = shutil.which(given)
+    found = which(given)
     if found is None:
         where = "is not a program" if "/" in given else "is not on PATH"
         raise SystemMissing(

@@ -64,7 +64,7 @@ def host_state(labs: Path, scratch: Path) -> dict[str, object]:
         "sysctls": sysctls,
         "mounts": Path("/proc/self/mountinfo").read_text(),
         "files": sorted(map(str, scratch.iterdir())),
-        "data": sorted(map(str, labs.iterdir())) if labs.exists() else [],
+        "data": sorted(map(str, labs.glob("*/*"))),
     }
 
 

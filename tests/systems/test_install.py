@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -191,6 +193,43 @@ def test_an_install_waits_for_what_a_killed_one_has_started(
     install([fake_recipe()], cache, plain_reporter())
     assert f"process {killed.pid}) is still ending; waiting for it" in capsys.readouterr().out
     assert not alive(family)
+
+
+def test_an_install_that_is_stopped_holds_up_another_no_longer_than_patience(cache: Cache) -> None:
+    lock = cache.lock("fake", FAKE)
+    first = start_install(cache)
+    wait_until_compiled(cache, 1)
+    first.send_signal(signal.SIGSTOP)
+    with pytest.raises(MachineError, match=f"kill -CONT {first.pid}"), exclusive(lock, str, 0.3):
+        pass
+    first.send_signal(signal.SIGCONT)
+    assert first.communicate(timeout=300) and first.returncode == 0
+
+
+@pytest.mark.parametrize("where", [Cache.installed, Cache.build])
+def test_what_a_user_keeps_where_a_build_would_be_stays(
+    cache: Cache, where: Callable[[Cache, str, Install], Path]
+) -> None:
+    """A cache may be named that is a directory of the user's own."""
+    mine = where(cache, "fake", FAKE) / "out" / "thesis"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(MachineError, match="Move it away"):
+        install([fake_recipe()], cache, plain_reporter())
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("where", [Cache.log, Cache.lock])
+def test_a_link_where_a_build_writes_leads_nowhere(
+    cache: Cache, tmp_path: Path, where: Callable[[Cache, str, Install], Path]
+) -> None:
+    mine, link = tmp_path / "mine", where(cache, "fake", FAKE)
+    mine.write_text("mine")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(mine)
+    with suppress(MachineError):
+        install([fake_recipe()], cache, plain_reporter())
+    assert mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -387,7 +426,7 @@ def test_a_program_that_others_may_have_changed_is_not_run(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    made = pretend_installed(cache, "grpcurl", "v1.9.4")
+    made = pretend_installed(cache, "grpcurl")
     assert registry.find_tool("grpcurl").path == made
     for place in (made, made.parent, cache.root):
         mode = place.stat().st_mode
@@ -405,7 +444,7 @@ def test_a_program_that_others_may_have_changed_is_not_run(
 
 
 def test_a_lock_that_cannot_be_opened_is_named(cache: Cache) -> None:
-    lock = cache.lock("grpcurl", "v1.9.4")
+    lock = cache.lock("fake", FAKE)
     lock.mkdir(parents=True)
     with pytest.raises(MachineError, match=f"{lock}.* WANLAT_CACHE"), exclusive(lock, print):
         pass

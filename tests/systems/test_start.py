@@ -46,6 +46,21 @@ def test_a_cluster_serves_and_a_death_is_told_and_a_stopped_node_starts_again(
         cluster.check()
 
 
+@pytest.mark.parametrize("inside", ["", "toy"])
+def test_nothing_is_removed_through_a_link_that_a_program_of_the_lab_made(
+    lab: StandInLab, tmp_path: Path, inside: str
+) -> None:
+    mine, home = tmp_path / "mine", lab.nodes[1].host_directory
+    (mine / "toy").mkdir(parents=True)
+    (mine / "toy" / "thesis").write_text("mine")
+    if not inside:
+        home.rmdir()
+    (home / inside).symlink_to(mine / inside)
+    with pytest.raises(MachineError, match="link"):
+        start(lab, tmp_path)
+    assert (mine / "toy" / "thesis").read_text() == "mine"
+
+
 def test_a_process_that_dies_ends_the_start_with_its_log_and_leaves_none(
     lab: StandInLab, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import re
 import shlex
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -151,6 +152,30 @@ def test_another_user_is_not_answered(up: Up) -> None:
     done = ran(sys.executable, "-c", code)
     closed = ("ConnectionResetError", "BrokenPipeError")
     assert done.stdout.strip() == "b''" or any(each in done.stderr for each in closed), done
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_names_that_another_user_takes_hide_no_lab_and_are_none(up: Up) -> None:
+    """Also with the numbers of processes of this user."""
+    code = (
+        "import os, socket, sys; os.setgid(65534); os.setuid(65534); taken = []\n"
+        "for pid in map(int, sys.argv[1:]):\n"
+        "    for name in (f'wanlat-lab/0/{pid}', f'wanlat-lab/0/{pid}/{0:032x}'):\n"
+        "        taken.append(socket.socket(1, 1)); taken[-1].bind('\\0' + name)\n"
+        "        taken[-1].listen()\n"
+        "print('taken', flush=True); sys.stdin.read()"
+    )
+    mine = os.getpid()
+    numbers = [str(up.process.pid), str(mine)]
+    with subprocess.Popen([sys.executable, "-c", code, *numbers], stdin=-1, stdout=-1) as stranger:
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == b"taken\n"
+        assert up.process.pid in address.listening()
+        assert up("show").returncode == 0
+        assert mine not in address.listening()
+        with address.listen():
+            assert mine in address.listening()
+        stranger.communicate()
 
 
 def test_nothing_in_the_lab_reaches_the_socket(up: Up) -> None:

@@ -131,8 +131,8 @@ def publish(bundle: Path, place: Path) -> None:
 def report(names: list[str]) -> int:
     """Report again of published bundles, and of all of them together. Return an exit code."""
     of_all = {
-        "index": ("--index", str(RESULTS), "-o", str(RESULTS / "index")),
-        "publications": ("--claims", str(RESULTS), "-o", str(RESULTS / "publications")),
+        "index": ("--index", str(RESULTS), "-o", str(RESULTS / "index"), "--force"),
+        "publications": ("--claims", str(RESULTS), "-o", str(RESULTS / "publications"), "--force"),
     }
     for name, words in {**{name: (str(RESULTS / name),) for name in names}, **of_all}.items():
         code = _wanlat("report", *words)

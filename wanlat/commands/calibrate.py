@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, print_table, remark, say
+from wanlat.output import emit, print_table, refuse_to_replace, remark, say
 from wanlat.running import reporter
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
@@ -66,6 +66,7 @@ def calibrate(
             parse=_writable,
         ),
     ] = None,
+    force: o.Force = False,
     seed: o.Seed = None,
     as_json: o.Json = False,
     _verbose: o.Verbose = False,
@@ -78,6 +79,7 @@ def calibrate(
     """
     from wanlat.topologies.resolve import resolve
 
+    refuse_to_replace([] if chart is None else [chart], force=force)
     requested = resolve(o.topology_of(topology, rtt, jitter))
     built = resolve(o.topology_of(applied)) if applied else requested
     for node in built.nodes:

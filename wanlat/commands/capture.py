@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from wanlat import options as o
 from wanlat.app import App
-from wanlat.output import say
+from wanlat.output import refuse_to_replace, say
+from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
     from wanlat.emulator.capture.store import CaptureStore
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from wanlat.topologies.resolve import Plan
     from wanlat.topologies.units import Size
 
+_RECORD = ("packets.pcapng", "packets.rows", "packets.parquet", "capture.json")
 app = App("Convert the packet records of a run.")
 
 LabCapture = Annotated[
@@ -40,10 +43,12 @@ def table(
     out: Annotated[Path, o.option("FILE", "The Parquet table to write", "--out", "-o")] = Path(
         "packets.parquet"
     ),
+    force: o.Force = False,
 ) -> None:
     """Write the table of packets again, from the records of a run, even a killed one."""
     from wanlat.emulator.capture.table import write_table
 
+    refuse_to_replace([out], force=force)
     summary = write_table(
         {file.stem if len(files) > 1 else None: file for file in files}, out.absolute()
     )
@@ -64,6 +69,8 @@ def recorded_lab(
         with Lab(plan, **settings) as lab:
             yield lab
         return
+    if there := [name for name in _RECORD if os.path.lexists(capture / name)]:
+        raise UserError(f"{capture / there[0]} exists: name another directory for the record.")
     store = CaptureStore(capture, capture / "packets.parquet", limit.bytes, snap.bytes)
     lab = Lab(plan, capture=store.prepare(), **settings)
     try:

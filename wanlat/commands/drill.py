@@ -14,7 +14,7 @@ from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, settings, use_bobd, with_options
 from wanlat.commands.shipped import Kind
-from wanlat.output import counted, emit, is_verbose, remark, say
+from wanlat.output import counted, emit, is_verbose, refuse_to_replace, remark, say
 from wanlat.results import show_drills, show_report
 from wanlat.running import (
     Reporter,
@@ -183,6 +183,7 @@ def matrix(
         list[Path], o.argument("BUNDLE", "Bundles of drills, or directories that hold such")
     ],
     out: Annotated[Path, o.option("DIR", "Output directory; made if missing", "--out", "-o")],
+    force: o.Force = False,
     as_json: o.Json = False,
     _quiet: o.Quiet = False,
 ) -> None:
@@ -194,8 +195,9 @@ def matrix(
     newer run hides a loss; matrix.json lists them all. Drills on another topology or at
     another --scale are rows of their own. No verdict changes the exit code: `drill run` gave it.
     """
-    from wanlat.analysis.report.drill import matrix_report
+    from wanlat.analysis.report.drill import MATRIX_FILES, matrix_report
 
+    refuse_to_replace([out / name for name in MATRIX_FILES], force=force)
     for path in matrix_report(bundles, out):
         say(f"written: {path}")
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, say, write
+from wanlat.output import emit, refuse_to_replace, say, write
 from wanlat.results import messages_of, show_any
 from wanlat.topologies.errors import UserError
 
@@ -48,7 +48,7 @@ def report(
     if index or claims:
         if out is None:
             raise UserError("Where to? An index is a page and a chart in a directory: -o DIR.")
-        for path in (_claims if claims else _index)(bundles, out):
+        for path in (_claims if claims else _index)(bundles, out, force=force):
             say(f"written: {path}")
         return
     if out is None and len(bundles) == 1:
@@ -61,8 +61,7 @@ def report(
         )
     if svg or as_json or bmf or junit:
         raise UserError("--svg, --json, --bmf, --junit: of the report of one bundle, without -o.")
-    if out.exists() and not force:
-        raise UserError(f"{out} exists; --force replaces it.")
+    refuse_to_replace([out], force=force)
 
     from wanlat.analysis.report import beside
 
@@ -70,16 +69,19 @@ def report(
     say(f"report: {out}")
 
 
-def _index(bundles: list[Path], out: Path) -> tuple[Path, ...]:
-    from wanlat.analysis.report.index import write_index
+def _index(bundles: list[Path], out: Path, *, force: bool) -> tuple[Path, ...]:
+    from wanlat.analysis.report.index import CHART, PAGE, write_index
 
+    refuse_to_replace([out / PAGE, out / f"{CHART}.png"], force=force)
     return write_index(bundles, out)
 
 
-def _claims(bundles: list[Path], out: Path) -> tuple[Path, ...]:
+def _claims(bundles: list[Path], out: Path, *, force: bool) -> tuple[Path, ...]:
     from wanlat.analysis.report.claims import write_claims
+    from wanlat.analysis.report.index import PAGE
     from wanlat.experiments.config.claims import publications
 
+    refuse_to_replace([out / PAGE], force=force)
     return (write_claims(bundles, [each.to_dict() for each in publications()], out),)
 
 

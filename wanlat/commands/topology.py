@@ -13,7 +13,7 @@ from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.commands.shipped import Kind
-from wanlat.output import emit, print_table, remark, say
+from wanlat.output import emit, print_table, refuse_to_replace, remark, say
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load
 from wanlat.topologies.units import Duration, Fraction
@@ -195,8 +195,7 @@ def _write(texts: Mapping[Path, str], *, force: bool) -> None:
     """Write files, of which scripts can be run. Raises UserError, before the first if one exists
     that must not be overwritten.
     """
-    if not force and (there := [path for path in texts if path.exists()]):
-        raise UserError(f"{there[0]} exists; --force overwrites it")
+    refuse_to_replace(texts, force=force)
     for path, text in texts.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

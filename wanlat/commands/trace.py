@@ -11,7 +11,7 @@ import typer
 from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, use_bobd, with_options
-from wanlat.output import emit, say
+from wanlat.output import emit, refuse_to_replace, say
 from wanlat.results import messages_of
 from wanlat.running import (
     carry_out,
@@ -71,6 +71,7 @@ def trace(
     seed: o.Seed = None,
     backend: o.Backend = None,
     out: o.Out = None,
+    force: o.Force = False,
     as_json: o.Json = False,
     _verbose: o.Verbose = False,
     _quiet: o.Quiet = False,
@@ -85,9 +86,12 @@ def trace(
         missing = "--system" if system is None else "--endpoint"
         raise UserError(f"{missing} is missing: a trace is of one endpoint of one system.")
     if bundle is not None:
-        fitting = ("bundle", "system", "endpoint", "placement", "slowest", "out")
+        fitting = ("bundle", "system", "endpoint", "placement", "slowest", "out", "force")
         o.refuse_others(context, "With --bundle nothing is measured", *fitting)
         stem = None if out is None else out / "trace"
+        if stem is not None:
+            files = [stem.with_suffix(suffix) for suffix in (".svg", ".png", ".json")]
+            refuse_to_replace(files, force=force)
         from wanlat.bundle.errors import refusing
 
         with refusing(bundle):

@@ -29,7 +29,8 @@ impl Files {
     pub fn open(root: &Path) -> io::Result<(Self, Vec<(FileId, Header)>)> {
         let directory = root.join("entries");
         fs::create_dir_all(&directory)?;
-        let lock = File::create(root.join("lock"))?;
+        let mut options = OpenOptions::new();
+        let lock = options.create(true).append(true).open(root.join("lock"))?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => io::Error::other("another process uses it"),
             TryLockError::Error(error) => error,
@@ -41,7 +42,11 @@ impl Files {
         for entry in fs::read_dir(&directory)? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str());
-            let Some(id) = name.and_then(|name| u64::from_str_radix(name, 16).ok()) else {
+            // Names that `path` makes: what is called otherwise is another's, and stays.
+            let Some(id) = name
+                .filter(|name| name.len() == 16)
+                .and_then(|name| u64::from_str_radix(name, 16).ok())
+            else {
                 continue;
             };
             next = next.max(id + 1);

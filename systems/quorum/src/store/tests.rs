@@ -86,6 +86,21 @@ fn what_was_written_is_there_after_opening_again_and_what_was_cut_short_is_throw
 }
 
 #[test]
+fn files_that_are_no_replicas_stay_as_they_are() {
+    let mut replica = Fixture::new();
+    let root = replica.scratch.path().to_owned();
+    replica.store = None;
+    let theirs = [root.join("entries/cafe"), root.join("lock")];
+    for file in &theirs {
+        fs::write(file, "mine").unwrap();
+    }
+    replica.open_again();
+    for file in &theirs {
+        assert_eq!(fs::read_to_string(file).unwrap(), "mine");
+    }
+}
+
+#[test]
 fn the_newest_version_wins_in_whatever_order_they_come() {
     let replica = Fixture::new();
     for (key, newest) in [("put", Some("newest")), ("removed", None)] {
