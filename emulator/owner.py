@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,12 @@ _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 class Owner:
     """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
 
-    ``disk`` is removed at its end.
+    Its programs may write below ``disk``, which is removed at its end, and below ``writable``.
 
     Raises MachineError when the machine refuses a sandbox; a mistake of ours as itself.
     """
 
-    def __init__(self, disk: Path | None) -> None:
+    def __init__(self, disk: Path | None = None, writable: Sequence[Path] = ()) -> None:
         self.fate = ""
         self._why: Exception | None = None
         """Why it ended, where a process of the sandbox could say so."""
@@ -52,7 +53,7 @@ class Owner:
         lifeline_read, lifeline = os.pipe()
         self._lifeline: int | None = lifeline
         with theirs:
-            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk)
+            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk, writable)
         os.close(lifeline_read)
         threading.Thread(target=self._listen, name="lab", daemon=True).start()
         try:
@@ -194,10 +195,11 @@ class Owner:
             self.fate = str(error) if is_ours else f"It failed: {type(error).__name__}: {error}"
 
 
-def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subprocess.Popen[bytes]:
-    arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid())]
-    if disk is not None:
-        arguments.append(str(disk))
+def _start_guard(
+    channel_fd: int, lifeline_fd: int, disk: Path | None, writable: Sequence[Path]
+) -> subprocess.Popen[bytes]:
+    arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid()), str(disk or "")]
+    arguments += [str(directory.absolute()) for directory in writable]
     search_path = os.pathsep.join([str(SEARCH_PATH), *filter(None, sys.path)])
     return subprocess.Popen(
         # All that it imports is named by PYTHONPATH: not the directory it starts in (-P), and

@@ -13,7 +13,7 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -240,7 +240,7 @@ class LabSetup:
     volumes: Mapping[str, int] = field(default_factory=dict)
     """Nodes whose directory is a file system of so many bytes."""
 
-    def make_lab(self, capture: Capture | None = None) -> Lab:
+    def make_lab(self, capture: Capture | None = None, writable: Sequence[Path] = ()) -> Lab:
         """Return its lab, which is not up yet."""
         return Lab(
             self.plan,
@@ -250,6 +250,7 @@ class LabSetup:
             splice=self.splice,
             capture=capture,
             volumes=self.volumes,
+            writable=writable,
         )
 
 
@@ -296,10 +297,9 @@ class Session:
             self._turn = turns.take(lambda: self.tell("waiting for other labs to be calibrated"))
         self.tell("building the lab")
         capture = captures.prepare(setup.name) if captures else None
-        lab = setup.make_lab(capture)
+        lab = setup.make_lab(capture, [self.bundle.directory])  # for the records of a load
         try:
             with lab, lab.lateness.watched(self._note_late):
-                lab.make_writable(self.bundle.directory)  # for the records of a load
                 self.bundle.event("lab up", setup.name, lab.backend)
                 lab.journal.listen(self._note_change)
                 self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))
