@@ -55,12 +55,9 @@ def make_private(writable: Sequence[str], sockets: Iterable[str]) -> None:
     ``sockets``: paths to cover. Raises OSError.
     """
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
-    for directory in writable:
-        syscalls.mount(directory, directory, flags=syscalls.MS_BIND)
+    given = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in writable}
     read_only = syscalls.MOUNT_ATTR_RDONLY
     syscalls.set_attributes("/", add=read_only | syscalls.MOUNT_ATTR_NODEV, with_submounts=True)
-    for directory in writable:
-        syscalls.set_attributes(directory, remove=read_only)
     # What is available now, less an eighth. The kernel's own default, half of all memory, is too
     # little for stores of large objects on an idle machine, and more than there is on a busy one:
     # there a store should hear that its disk is full, and not be killed for its neighbour's data.
@@ -69,8 +66,13 @@ def make_private(writable: Sequence[str], sockets: Iterable[str]) -> None:
     syscalls.mount("tmpfs", "/run", "tmpfs", _HARDENED, f"mode=755,{room}")
     for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
         os.mkdir(directory)  # noqa: PTH102 - pathlib takes longer to import than this to run
-    _cover_sockets(sockets)
     _mount_devices(room)
+    for path, fd in given.items():
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103 - it may be below /run
+        syscalls.mount(f"/proc/self/fd/{fd}", path, flags=syscalls.MS_BIND)
+        syscalls.set_attributes(path, remove=read_only)
+        os.close(fd)
+    _cover_sockets(sockets)
 
 
 def seal() -> None:
