@@ -27,7 +27,7 @@ from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
 from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction, requested
-from wanlat.emulator.machine import Limits, check_limits
+from wanlat.emulator.machine import Limits, check_limits, explain_sandbox_failure
 from wanlat.emulator.mounts import LAB_DIRECTORY
 from wanlat.emulator.namespaces import Namespaces
 from wanlat.emulator.network import Network
@@ -48,10 +48,10 @@ _PACKAGES = {
 
 _CAPABILITIES = {
     *range(9),  # over the lab's own files, processes and users: CAP_CHOWN to CAP_SETPCAP
-    *(10, 11, 12, 13),  # CAP_NET_BIND_SERVICE, _BROADCAST, _ADMIN, _RAW
+    *(10, 12, 13),  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW
     *(14, 15, 18),  # CAP_IPC_LOCK, CAP_IPC_OWNER, CAP_SYS_CHROOT
     *(21, 23, 24),  # CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
-    *(31, 38, 39),  # CAP_SETFCAP, which a user namespace inside needs, CAP_PERFMON, CAP_BPF
+    31,  # CAP_SETFCAP: a program in a user namespace of its own needs it
 }
 """Of the lab's programs, in their user namespace (linux/capability.h).
 
@@ -181,7 +181,10 @@ class Supervisor:
         network.send_single_segments(
             link for link in network.links if link.ab.counts_packets or link.ba.counts_packets
         )
-        mounts.seal()
+        try:
+            mounts.seal()
+        except OSError as error:
+            raise MachineError(explain_sandbox_failure(error)) from error
         self._backend.start(network)
         syscalls.limit_capabilities(_CAPABILITIES)
         return chosen

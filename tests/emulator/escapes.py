@@ -1,8 +1,8 @@
 """Ways out of a lab, tried from inside: prints, as JSON, those that were open.
 
 A program for a node. What it does changes nothing should it succeed: files and devices are opened
-and not written to, mounts are the lab's own. Arguments: the directory that the lab may write, a
-socket of the host's and, where that could make one, a device in its files.
+and not written to, mounts are the lab's own. Arguments: a socket of the host's, two directories of
+it that the lab may write, and, where the host could make one, a device in its files.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def mount_points() -> list[str]:
 
 def hosts() -> set[str]:
     """The mount points of what is the host's and neither the lab's own nor given to it."""
-    own = {*OWN, sys.argv[1]}
+    own = {*OWN, *sys.argv[2:4]}
     return {each for each in mount_points() if each not in own and not each.startswith("/run/")}
 
 
@@ -74,7 +74,7 @@ def devices() -> Iterator[str]:
         is_device = path.is_char_device() or path.is_block_device()
         if is_device and not path.is_symlink() and path.name not in HARMLESS:
             yield str(path)
-    yield from filter(opens, sys.argv[3:])
+    yield from filter(opens, sys.argv[4:])
     for name, kind in (("block", stat.S_IFBLK), ("character", stat.S_IFCHR)):
         if succeeds(os.mknod, f"/run/{name}", kind | 0o600, os.makedev(1, 3)):
             yield f"a {name} device"
@@ -99,8 +99,8 @@ def remounts() -> Iterator[str]:
 
 def sockets() -> Iterator[str]:
     with socket.socket(socket.AF_UNIX) as client:
-        if succeeds(client.connect, sys.argv[2]):
-            yield sys.argv[2]
+        if succeeds(client.connect, sys.argv[1]):
+            yield sys.argv[1]
 
 
 def processes() -> Iterator[str]:

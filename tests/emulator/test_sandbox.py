@@ -11,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,8 +38,15 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def lab(host: Path) -> Iterator[Lab]:
-    with Lab(mesh(2, wan=ms(1)), backend="wire", writable=[host / "given"]) as made:
+def hidden() -> Iterator[Path]:
+    """A directory where a lab has something else."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture(scope="module")
+def lab(host: Path, hidden: Path) -> Iterator[Lab]:
+    with Lab(mesh(2, wan=ms(1)), backend="wire", writable=[host / "given", hidden]) as made:
         yield made
 
 
@@ -48,9 +56,10 @@ def inside(lab: Lab, script: str, *arguments: object) -> str:
     return done.stdout.strip()
 
 
-def test_no_way_out_is_open(lab: Lab, host: Path) -> None:
+def test_no_way_out_is_open(lab: Lab, host: Path, hidden: Path) -> None:
     done = lab.run(
-        "n1", [PYTHON, "-S", ESCAPES, *(host / "given", host / "socket"), *host.glob("device")]
+        "n1",
+        [PYTHON, "-S", ESCAPES, *(host / "socket", host / "given", hidden), *host.glob("device")],
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {}
@@ -64,12 +73,12 @@ def test_those_who_enter_from_outside_do_not_get_it_writable(lab: Lab) -> None:
         assert (done.returncode == 0) is is_allowed, done
 
 
-def test_a_directory_that_is_given_can_be_written_and_nothing_beside_it(
-    lab: Lab, host: Path
+def test_directories_that_are_given_can_be_written_and_nothing_beside_them(
+    lab: Lab, host: Path, hidden: Path
 ) -> None:
-    inside(lab, 'echo kept >"$1/given/file"; ! touch "$1/file"', host)
-    assert (host / "given" / "file").read_text() == "kept\n"
-    assert not (host / "file").exists()
+    inside(lab, 'tee "$1/given/file" "$2/file"; ! touch "$1/file" "$2-too"', host, hidden)
+    assert (host / "given" / "file").exists() and (hidden / "file").exists()
+    assert not (host / "file").exists() and not hidden.with_name(f"{hidden.name}-too").exists()
 
 
 def test_a_node_sets_its_own_network_and_no_other(lab: Lab) -> None:
