@@ -27,9 +27,9 @@ from wanlat.emulator.capture import Capture, Captures, CaptureStatus, backend_of
 from wanlat.emulator.impairments import Impairments
 from wanlat.emulator.interpreter import without_relative
 from wanlat.emulator.lateness import LatenessLog
+from wanlat.emulator.mounts import LAB_DIRECTORY
 from wanlat.emulator.owner import Owner
 from wanlat.emulator.process import Process
-from wanlat.emulator.sandbox import LAB_DIRECTORY
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Size
@@ -70,7 +70,8 @@ class Lab(Impairments):
     while the lab runs; ``journal``, a file to which every change of a link is written as a line
     of JSON, besides ``lab.journal``; ``capture`` records every packet that crosses a WAN link;
     ``volumes``, the size in bytes of some nodes' directories, each a file system of its own then
-    (a tmpfs, whatever ``storage`` says), which can be full.
+    (a tmpfs, whatever ``storage`` says), which can be full; ``writable``, directories of yours
+    below which programs on the nodes may write: all others are read-only.
 
     Raises MachineError when the machine cannot hold a lab, UserError for unusable arguments.
     """
@@ -86,6 +87,7 @@ class Lab(Impairments):
         journal: str | os.PathLike[str] | None = None,
         capture: Capture | None = None,
         volumes: Mapping[str, int] | None = None,
+        writable: Sequence[Path] = (),
     ) -> None:
         super().__init__(plan, Path(journal) if journal is not None else None)
         self.seed = seed
@@ -100,6 +102,7 @@ class Lab(Impairments):
         self._requested_backend = backend if capture is None else backend_of_record(backend)
         self._backend: str | None = None
         self._splice = splice
+        self._writable = tuple(writable)
         self._disk: disk.LabDirectory | None = None
         """The lab's own directory on disk."""
         self.foreign_files: tuple[Path, ...] = ()
@@ -120,7 +123,7 @@ class Lab(Impairments):
             self._disk = disk.make_directory()
             self.foreign_files = self._disk.foreign
         try:
-            self._owner = Owner(self._disk.path if self._disk else None)
+            self._owner = Owner(self._disk.path if self._disk else None, self._writable)
             self._backend = self._ask(
                 "build",
                 self.plan,
@@ -238,13 +241,6 @@ class Lab(Impairments):
             raise UserError(
                 f"There is no node `{name}` in the topology {self.plan.name}; it has {known}."
             ) from None
-
-    def make_writable(self, directory: Path) -> None:
-        """Let programs on the nodes write below a directory of yours; all others are read-only.
-
-        Raises MachineError.
-        """
-        self._ask("make_writable", str(directory.absolute()))
 
     # -- programs and sockets -----------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 
 from wanlat.emulator import rtnetlink, syscalls
 from wanlat.emulator.addressing import CORE
+from wanlat.emulator.mounts import LAB_DIRECTORY, NAMESPACE_DIRECTORY
 from wanlat.emulator.rtnetlink import Request
-from wanlat.emulator.sandbox import LAB_DIRECTORY, NAMESPACE_DIRECTORY
 from wanlat.topologies.errors import MachineError
 
 _OPERATING_S = 30.0

@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,12 @@ _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 class Owner:
     """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
 
-    ``disk`` is removed at its end.
+    Its programs may write below ``disk``, which is removed at its end, and below ``writable``.
 
     Raises MachineError when the machine refuses a sandbox; a mistake of ours as itself.
     """
 
-    def __init__(self, disk: Path | None) -> None:
+    def __init__(self, disk: Path | None = None, writable: Sequence[Path] = ()) -> None:
         self.fate = ""
         self._why: Exception | None = None
         """Why it ended, where a process of the sandbox could say so."""
@@ -51,7 +52,7 @@ class Owner:
         lifeline_read, lifeline = os.pipe()
         self._lifeline: int | None = lifeline
         with theirs:
-            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk)
+            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk, writable)
         os.close(lifeline_read)
         threading.Thread(target=self._listen, name="lab", daemon=True).start()
         try:
@@ -193,10 +194,11 @@ class Owner:
             self.fate = str(error) if is_ours else f"It failed: {type(error).__name__}: {error}"
 
 
-def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subprocess.Popen[bytes]:
-    arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid())]
-    if disk is not None:
-        arguments.append(str(disk))
+def _start_guard(
+    channel_fd: int, lifeline_fd: int, disk: Path | None, writable: Sequence[Path]
+) -> subprocess.Popen[bytes]:
+    arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid()), str(disk or "")]
+    arguments += [str(directory.absolute()) for directory in writable]
     return subprocess.Popen(
         interpreter.bare_command(_GUARD_PROGRAM, *arguments),
         pass_fds=(channel_fd, lifeline_fd),

@@ -24,14 +24,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from wanlat.emulator import syscalls
-from wanlat.emulator.machine import Limits, available_memory_bytes, read_limits
+from wanlat.emulator import mounts, syscalls
+from wanlat.emulator.machine import Limits, read_limits
 from wanlat.emulator.rpc import PICKLE, Closed, Stream
-
-LAB_DIRECTORY = "/run/wanlat"
-NAMESPACE_DIRECTORY = "/run/netns"  # where iproute2 looks, so that `ip netns exec` works inside
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -97,32 +94,13 @@ def _leave_guard() -> None:
     syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
 
 
-def _mount_private_directories(disk: str | None) -> None:
-    """Give PID 1 its own /proc, /dev/shm and an empty /run; the host's files are there to be read.
-
-    Nothing of the host's can be written, root or not, but for the lab's own directory on ``disk``.
-    """
-    syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
-    if disk is not None:
-        syscalls.mount(disk, disk, flags=syscalls.MS_BIND)
-    syscalls.set_read_only("/", True)
-    if disk is not None:
-        syscalls.set_read_only(disk, False)
-    hardened = syscalls.MS_NOSUID | syscalls.MS_NODEV
-    # What is available now, less an eighth. The kernel's own default, half of all memory, is too
-    # little for stores of large objects on an idle machine, and more than there is on a busy one:
-    # there a store should hear that its disk is full, and not be killed for its neighbour's data.
-    room = f"size={(available_memory_bytes() or 0) // 8 * 7}"
-    syscalls.mount("proc", "/proc", "proc", hardened | syscalls.MS_NOEXEC)
-    syscalls.mount("tmpfs", "/run", "tmpfs", hardened, f"mode=755,{room}")
-    with contextlib.suppress(FileNotFoundError):
-        syscalls.mount("tmpfs", "/dev/shm", "tmpfs", hardened, f"mode=1777,{room}")
-    for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
-        os.mkdir(directory)  # noqa: PTH102 - pathlib takes longer to import than this to run
-
-
 def _supervise(
-    stream: Stream, limits: Limits, disk: str | None, go_read: int, go_write: int
+    stream: Stream,
+    limits: Limits,
+    writable: Sequence[str],
+    sockets: Sequence[str],
+    go_read: int,
+    go_write: int,
 ) -> None:
     os.close(go_write)
     syscalls.die_with_parent(signal.SIGKILL)
@@ -136,7 +114,7 @@ def _supervise(
         signal.signal(interrupt, signal.SIG_DFL)
     with _explained():
         _leave_guard()
-        _mount_private_directories(disk)
+        mounts.make_private(writable, sockets)
         socket.sethostname("wanlat")
     # Imported here: the guard itself needs none of it.
     from wanlat.emulator.supervisor import Supervisor
@@ -195,9 +173,14 @@ def wait_until_dismantled(timeout_s: float, unless: int | None = None) -> bool:
 
 
 def main() -> None:
-    """Run the guard. Arguments: STREAM_FD LIFELINE_FD CALLER_PID [DISK]."""
+    """Run the guard. Arguments: STREAM_FD LIFELINE_FD CALLER_PID DISK DIRECTORY...
+
+    The lab's programs may write below DISK (empty: none), which is removed at the end, and below
+    every DIRECTORY.
+    """
     stream_fd, lifeline, caller_pid = (int(text) for text in sys.argv[1:4])
-    disk = sys.argv[4] if len(sys.argv) > 4 else None
+    disk = sys.argv[4] or None
+    writable = [path for path in sys.argv[4:] if path]
     stream = Stream(socket.socket(fileno=stream_fd), codec=PICKLE)
     for interrupt in _INTERRUPTS:
         signal.signal(interrupt, signal.SIG_IGN)
@@ -207,7 +190,7 @@ def main() -> None:
     except OSError:
         return  # The caller is gone already.
     try:
-        limits = read_limits()
+        limits, sockets = read_limits(), mounts.host_sockets()
         with _explained():
             _enter_namespaces()
     except Exception as error:
@@ -219,7 +202,7 @@ def main() -> None:
         os.close(lifeline)
         os.close(caller)
         try:
-            _supervise(stream, limits, disk, go_read, go_write)
+            _supervise(stream, limits, writable, sockets, go_read, go_write)
         except Exception as error:
             _report(stream, error)
         finally:

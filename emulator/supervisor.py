@@ -20,18 +20,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from socket import socket as Socket  # noqa: N812 - Supervisor has a method of the other name
 
-from wanlat.emulator import family, syscalls
+from wanlat.emulator import family, mounts, syscalls
 from wanlat.emulator.backends import Backend, choice
 from wanlat.emulator.backends.netem import NetemBackend
 from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
 from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction, requested
-from wanlat.emulator.machine import Limits, check_limits
+from wanlat.emulator.machine import Limits, check_limits, explain_sandbox_failure
+from wanlat.emulator.mounts import LAB_DIRECTORY
 from wanlat.emulator.namespaces import Namespaces
 from wanlat.emulator.network import Network
 from wanlat.emulator.rpc import Closed, Stream
-from wanlat.emulator.sandbox import LAB_DIRECTORY
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment, Plan
 
@@ -45,6 +45,19 @@ _PACKAGES = {
     **{name: name for name in ("traceroute", "tshark", "wget")},
 }
 """Programs that people try networks with, and Debian's packages of them."""
+
+_CAPABILITIES = {
+    *range(9),  # over the lab's own files, processes and users: CAP_CHOWN to CAP_SETPCAP
+    *(10, 12, 13),  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW
+    *(14, 15, 18),  # CAP_IPC_LOCK, CAP_IPC_OWNER, CAP_SYS_CHROOT
+    *(21, 23, 24),  # CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
+    31,  # CAP_SETFCAP: a program in a user namespace of its own needs it
+}
+"""Of the lab's programs, in their user namespace (linux/capability.h).
+
+Without CAP_SYS_PTRACE none can look into, or take over, a process that has more: the supervisor,
+which its owner trusts, and wire, which the measurements do.
+"""
 
 
 class Supervisor:
@@ -168,18 +181,18 @@ class Supervisor:
         network.send_single_segments(
             link for link in network.links if link.ab.counts_packets or link.ba.counts_packets
         )
+        try:
+            mounts.seal()
+        except OSError as error:
+            raise MachineError(explain_sandbox_failure(error)) from error
         self._backend.start(network)
+        syscalls.limit_capabilities(_CAPABILITIES)
         return chosen
 
     def mount_volume(self, directory: str, size_bytes: int) -> None:
         """Put a file system of limited size on a directory; it ends with the lab's mounts."""
         flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
         syscalls.mount("volume", directory, "tmpfs", flags, f"mode=755,size={size_bytes}")
-
-    def make_writable(self, directory: str) -> None:
-        """Let the lab's programs write below a directory of the host's after all."""
-        syscalls.mount(directory, directory, flags=syscalls.MS_BIND)
-        syscalls.set_read_only(directory, False)
 
     def spawn(
         self,

@@ -1,6 +1,6 @@
 """The few Linux calls that Python 3.11 does not offer: namespaces, mounts, parent-death signal.
 
-Sources: man pages unshare(2), setns(2), mount(2), mount_setattr(2), prctl(2).
+Sources: man pages unshare(2), setns(2), mount(2), mount_setattr(2), prctl(2), capabilities(7).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 import os
 import select
 import struct
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -26,14 +26,18 @@ MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 
+MOUNT_ATTR_RDONLY = 0x1
+MOUNT_ATTR_NODEV = 0x4
+
 _MNT_DETACH = 0x2
 _SYS_MOUNT_SETATTR = 442  # the same on every architecture since it was new
-_MOUNT_ATTR_RDONLY = 0x1
 _AT_RECURSIVE = 0x8000
 _AT_FDCWD = -100
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_CAPBSET_DROP = 24
+_CAPABILITIES = range(64)  # as many as a capability set has bits
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -62,18 +66,19 @@ def mount(source: str, target: str, fstype: str = "", flags: int = 0, data: str 
     _check(result, f"mount {fstype or 'bind'}", target)
 
 
-def set_read_only(target: str, value: bool) -> None:
-    """Let nothing be written below ``target``, or (that mount alone) let it again.
+def set_attributes(
+    target: str, *, add: int = 0, remove: int = 0, with_submounts: bool = False
+) -> None:
+    """Add attributes to a mount and remove others. Before Linux 5.12 it does nothing.
 
-    Before Linux 5.12 it does nothing. Raises OSError.
+    Raises OSError.
     """
-    attributes = (_MOUNT_ATTR_RDONLY, 0, 0, 0) if value else (0, _MOUNT_ATTR_RDONLY, 0, 0)
-    mount_attr = struct.pack("=4Q", *attributes)
+    mount_attr = struct.pack("=4Q", add, remove, 0, 0)
     result = _libc.syscall(
         ctypes.c_long(_SYS_MOUNT_SETATTR),
         ctypes.c_int(_AT_FDCWD),
         os.fsencode(target),
-        ctypes.c_uint(_AT_RECURSIVE if value else 0),
+        ctypes.c_uint(_AT_RECURSIVE if with_submounts else 0),
         mount_attr,
         ctypes.c_size_t(len(mount_attr)),
     )
@@ -101,6 +106,20 @@ def die_with_parent(signal: int) -> None:
 def adopt_orphans() -> None:
     """Have the kernel make this process the parent of every orphan among its descendants."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
+
+
+def limit_capabilities(kept: Container[int]) -> None:
+    """Have no program that this process starts from now on get capabilities other than ``kept``.
+
+    The process itself keeps those it has. Raises OSError.
+    """
+    for capability in _CAPABILITIES:
+        if capability in kept:
+            continue
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            if ctypes.get_errno() == errno.EINVAL:  # the kernel has no more
+                return
+            _check(-1, "prctl PR_CAPBSET_DROP")
 
 
 def set_process_name(name: str) -> None:

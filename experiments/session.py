@@ -12,7 +12,7 @@ import signal
 import statistics
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -245,7 +245,7 @@ class LabSetup:
     volumes: Mapping[str, int] = field(default_factory=dict)
     """Nodes whose directory is a file system of so many bytes."""
 
-    def make_lab(self, capture: Capture | None = None) -> Lab:
+    def make_lab(self, capture: Capture | None = None, writable: Sequence[Path] = ()) -> Lab:
         """Return its lab, which is not up yet."""
         return Lab(
             self.plan,
@@ -255,6 +255,7 @@ class LabSetup:
             splice=self.splice,
             capture=capture,
             volumes=self.volumes,
+            writable=writable,
         )
 
 
@@ -308,10 +309,9 @@ class Session:
                 self.bundle.event("turn", setup.name, self._turn.remark)
         self.tell("building the lab")
         capture = captures.prepare(setup.name) if captures else None
-        lab = setup.make_lab(capture)
+        lab = setup.make_lab(capture, [self.bundle.directory])  # for the records of a load
         try:
             with lab, lab.lateness.watched(self._note_late):
-                lab.make_writable(self.bundle.directory)  # for the records of a load
                 self.bundle.event("lab up", setup.name, lab.backend)
                 foreign = [f"{path} is not of a lab, and stays." for path in lab.foreign_files]
                 self.outcome.remarks += [

@@ -84,7 +84,8 @@ def test_a_refusal_of_the_machine_in_a_request_is_one(monkeypatch: pytest.Monkey
     [
         ("sandbox._enter_namespaces", "'unshare'", "seccomp"),
         ("sandbox._leave_guard", "'unshare'", "seccomp"),
-        ("sandbox._mount_private_directories", "'mount', '/proc'", "systempaths=unconfined"),
+        ("sandbox.mounts.make_private", "'mount', '/proc'", "systempaths=unconfined"),
+        ("sandbox.mounts.seal", "'unshare'", "seccomp"),
     ],
 )
 def test_namespaces_that_are_refused_are_explained_whenever_that_is(
