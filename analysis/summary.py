@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rich.console import Console
 
-from wanlat.analysis.bundle import HOW_ENDED, Bundle, Source, sites_by_node
+from wanlat.analysis.bundle import Bundle, Source, how_ended, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
 from wanlat.analysis.grid import Grid, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
@@ -356,7 +356,8 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
     """Such as "The run failed (disk full)"; None of what came to its end."""
     reason = source.manifest.get("reason")
     why = f" ({str(reason).rstrip('.')})" if reason else ""
-    return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
+    ended = how_ended(source.status, source.directory)
+    return f"{what} {ended}{why}" if ended else None
 
 
 def _on_lateness(bundles: Sequence[Bundle]) -> str:

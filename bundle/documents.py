@@ -751,7 +751,7 @@ class Point(Document):
     name: str
     system: str
     values: Json
-    directory: str = Field(pattern=r"^points/[^/]+$")
+    directory: str = Field(pattern=r"^points/[^./[:cntrl:]][^/[:cntrl:]]*$")
     status: Literal["planned"] | Status = "planned"
     reason: str | None = None
     began: str | None = None

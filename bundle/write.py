@@ -17,7 +17,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wanlat.bundle import tables
+from wanlat.bundle import beneath, tables
 from wanlat.bundle.documents import (
     SCHEMA_VERSION,
     Document,
@@ -116,7 +116,8 @@ class BundleWriter:
         allowed_ms = self.manifest.get("max_network_error_ms")
         if allowed_ms is None:
             return with_network_error(rows, None, 0.0)
-        bins = tables.of_lines((self.directory / "lateness.jsonl").read_bytes(), tables.LATENESS)
+        with beneath.opened(self.directory / "lateness.jsonl") as lines:
+            bins = tables.of_lines(lines.read(), tables.LATENESS)
         return with_network_error(rows, bins, 1e6 * allowed_ms)
 
     def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
@@ -146,7 +147,8 @@ class BundleWriter:
                 opened.close()
             for name, schema in self._schemas.items():
                 raw = self.directory / f"{name}.jsonl"
-                rows = tables.of_lines(raw.read_bytes(), schema)
+                with beneath.opened(raw) as lines:
+                    rows = tables.of_lines(lines.read(), schema)
                 if name == "samples":
                     rows = self.with_network_error(rows)
                 if write_table(self.directory, name, schema, [rows]):
@@ -164,17 +166,17 @@ def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[p
 
     False where there is no room for it, and nothing is changed.
     """
-    partial = directory / f".{name}.parquet.partial"
     try:
-        with pq.ParquetWriter(partial, schema, **tables.compact(schema)) as writer:
+        with (
+            beneath.replacing(directory / f"{name}.parquet") as file,
+            pq.ParquetWriter(file, schema, **tables.compact(schema)) as writer,
+        ):
             for part in parts:
                 writer.write_table(part)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if not (isinstance(error, OSError) and is_full(error)):
+    except OSError as error:
+        if not is_full(error):
             raise
         return False
-    os.replace(partial, directory / f"{name}.parquet")
     return True
 
 
@@ -196,13 +198,10 @@ def write_points(directory: Path, parameters: str, points: Iterable[str]) -> Non
 
 
 def _write(target: Path, document: str) -> None:
-    partial = target.with_name(f".{target.name}.partial")
     try:
-        partial.write_text(f"{document}\n", "utf-8")
-        os.replace(partial, target)
+        with beneath.replacing(target) as file:
+            file.write(f"{document}\n".encode())
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         raise _unwritable(target, error) from error
 
 
@@ -255,8 +254,8 @@ class Hold:
                 time.sleep(0.1)
         self._reserve = directory / ".reserve"
         # Bytes that no file system makes smaller, in blocks that are really taken.
-        with suppress(OSError):
-            self._reserve.write_bytes(os.urandom(reserve_bytes))
+        with suppress(OSError), beneath.replacing(self._reserve) as file:
+            file.write(os.urandom(reserve_bytes))
 
     def make_room(self) -> None:
         """Give back the room that was kept, on a disk that is full. May be called again."""
@@ -284,7 +283,7 @@ class Lines:
         self._path = path
         self._lock = threading.Lock()
         try:
-            self._file = path.open("ab", buffering=0)
+            self._file = beneath.appended(path)
         except OSError as error:
             raise _unwritable(path, error) from error
 
