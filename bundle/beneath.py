@@ -62,7 +62,7 @@ def appended(path: Path) -> BinaryIO:
         except OSError:
             _refuse_link(directory, name, path)
             raise
-    return os.fdopen(found, "ab", buffering=0)  # type: ignore[return-value]
+    return os.fdopen(found, "ab", buffering=0)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any
 from hpack import Decoder, HPACKError
 
 from wanlat.analysis.packets.record import Record
+from wanlat.bundle import beneath
 
 HEARTBEATS = frozenset({"PING", "PING ack", "ping", "pong"})
 """Labels of what connections are kept alive with: no request is behind it."""

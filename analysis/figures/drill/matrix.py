@@ -18,8 +18,9 @@ from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of, corrected
 from wanlat.bundle import beneath
+from wanlat.bundle.beneath import POINTS
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import POINTS, bundles_below, is_there, read_json
+from wanlat.bundle.read import bundles_below, is_there, read_json
 
 Row = Mapping[str, Any]
 
