@@ -121,7 +121,9 @@ def _root_of(path: Path) -> Path:
     root = path.parent
     if root.name in _INSIDE:
         root = root.parent
-    return root.parent.parent if root.parent.name == POINTS else root
+    matrix = root.parent.parent
+    is_point = root.parent.name == POINTS and os.path.lexists(matrix / "manifest.json")
+    return matrix if is_point else root
 
 
 def _refuse_link(directory: int, name: str, path: Path) -> None:
