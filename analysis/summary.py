@@ -17,7 +17,7 @@ from rich.console import Console
 
 from wanlat.analysis.bundle import Bundle, Source, how_ended, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
-from wanlat.analysis.grid import Grid, print_grid, print_notes
+from wanlat.analysis.grid import Grid, one_line, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.sweep import Sweep
 
@@ -203,7 +203,7 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
             console.print()
         print_grid(grid, console)
     if not grids and not isinstance(summary.source, Bundle):
-        console.print(f"{summary.source.study}: no point is complete.", markup=False)
+        console.print(f"{one_line(summary.source.study)}: no point is complete.", markup=False)
     print_notes(summary.notes, console)
     if speed := speed_of(summary.source):
         said = "It took {wall_s:.0f} s, {wall_over_latencies:.2f} times the sum of its latencies."
