@@ -35,6 +35,15 @@ HOW_ENDED = {
     "failed": "failed",
 }
 """What became of a run or a point that is not complete, by its status."""
+_WHILE_WRITTEN = {"planned": "has not begun yet", "running": "is being written"}
+"""Likewise, while a run holds the bundle's lock."""
+
+
+def how_ended(status: str, directory: Path) -> str | None:
+    """What became of the run or the point in `directory` by its status; None of a complete one."""
+    if status in _WHILE_WRITTEN and read.is_being_written(directory):
+        return _WHILE_WRITTEN[status]
+    return HOW_ENDED.get(status)
 
 
 class Series(NamedTuple):
@@ -47,6 +56,7 @@ class Series(NamedTuple):
 class Source:
     """What is reported of, a run or a matrix: what their manifests have in common."""
 
+    directory: Path
     manifest: Mapping[str, Any]
 
     @property
@@ -57,7 +67,7 @@ class Source:
 
     @property
     def status(self) -> str:
-        """ "running" (so it was killed), "complete", "interrupted" or "failed"."""
+        """ "running" (or killed: see `how_ended`), "complete", "interrupted" or "failed"."""
         return str(self.manifest.get("status", "complete"))
 
     @property
@@ -271,8 +281,10 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
 
 def _why_empty(bundle: Bundle, recorded: int) -> str:
     reason = bundle.manifest.get("reason")
-    ended = HOW_ENDED.get(bundle.status)
+    ended = how_ended(bundle.status, bundle.directory)
     how = f"It {ended} before it measured anything." if ended else "Its study measured nothing."
+    if read.is_being_written(bundle.directory):
+        how = "It is being written, and nothing is measured yet."
     before = f" ({recorded} of preparation and warm-up)" if recorded else ""
     why = f" The reason it gives: {str(reason).rstrip('.')}." if reason else ""
     return f"{bundle.directory} holds no measured samples{before}. {how}{why} Run the study again."

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rich.console import Console
 
-from wanlat.analysis.bundle import HOW_ENDED, Bundle, Source, is_late, sites_by_node
+from wanlat.analysis.bundle import Bundle, Source, how_ended, is_late, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
-from wanlat.analysis.grid import Grid, print_grid, print_notes
+from wanlat.analysis.grid import Grid, one_line, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.identity import in_words
@@ -205,7 +205,7 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
             console.print()
         print_grid(grid, console)
     if not grids and not isinstance(summary.source, Bundle):
-        console.print(f"{summary.source.study}: no point is complete.", markup=False)
+        console.print(f"{one_line(summary.source.study)}: no point is complete.", markup=False)
     print_notes(summary.notes, console)
     if speed := speed_of(summary.source):
         said = "It took {wall_s:.0f} s, {wall_over_latencies:.2f} times the sum of its latencies."
@@ -363,7 +363,8 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
     """Such as "The run failed (disk full)"; None of what came to its end."""
     reason = source.manifest.get("reason")
     why = f" ({str(reason).rstrip('.')})" if reason else ""
-    return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
+    ended = how_ended(source.status, source.directory)
+    return f"{what} {ended}{why}" if ended else None
 
 
 def _on_lateness(bundles: Sequence[Bundle]) -> str:

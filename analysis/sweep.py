@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.analysis.bundle import (
-    HOW_ENDED,
     Bundle,
     Source,
+    how_ended,
     read_bundle,
     read_manifest,
     sites_by_node,
@@ -81,7 +81,7 @@ class Point:
         if self.entry.status == "complete":
             return self._read[1]
         why = f": {self.entry.reason.rstrip('.')}" if self.entry.reason else ""
-        return f"it {HOW_ENDED[self.entry.status]}{why}"
+        return f"it {how_ended(self.entry.status, self.directory)}{why}"
 
     def value(self, parameter: str) -> Any:
         """The value of `parameter` ("nodes", "prefill.objects"): varied, else the study's, or None.

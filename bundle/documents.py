@@ -763,7 +763,7 @@ class Point(Document):
     name: str
     system: str
     values: Json
-    directory: str = Field(pattern=r"^points/[^/]+$")
+    directory: str = Field(pattern=r"^points/[^./\x00-\x1f\x7f-\x9f][^/\x00-\x1f\x7f-\x9f]*$")
     status: Literal["planned"] | Status = "planned"
     reason: str | None = None
     began: str | None = None

@@ -16,8 +16,13 @@ _OF_THE_MACHINE = {
 class BundleError(Exception):
     """A bundle cannot be read or its report cannot be written.
 
-    The message is one readable paragraph: what is wrong, in which file, and the way out.
+    The message is one readable paragraph: what is wrong, in which file, and the way out. It is one
+    line without two colons in a row, whatever the bundle's words in it are: a CI might obey them.
     """
+
+    def __init__(self, message: str) -> None:
+        """Keep the message as one line."""
+        super().__init__(" ".join(message.splitlines()).replace("::", ":\N{WORD JOINER}:"))
 
 
 class NoSamplesError(BundleError):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wanlat.bundle import tables
+from wanlat.bundle import beneath, tables
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError
 
@@ -63,7 +63,8 @@ def read_records(path: Path) -> Records:
 
     Raises BundleError when it is none or damaged, OSError when it cannot be read.
     """
-    content = path.read_bytes()
+    with beneath.opened(path) as file:
+        content = file.read()
     count, torn = divmod(len(content), RECORD.itemsize)
     if not content.startswith(MAGIC) and (count > 1 or not MAGIC.startswith(content[: len(MAGIC)])):
         raise BundleError(

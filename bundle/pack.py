@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wanlat.bundle import tables
+from wanlat.bundle.beneath import POINTS
 from wanlat.bundle.documents import DECIDING, Envelopes
 from wanlat.bundle.read import (
     COARSE,
@@ -27,7 +28,6 @@ from wanlat.bundle.read import (
     DOCUMENTS,
     KEY_NUMBER,
     POINT,
-    POINTS,
     is_there,
     read_json,
     read_records,

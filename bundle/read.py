@@ -7,16 +7,21 @@ last, are the complete ones.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
+import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
+from wanlat.bundle import beneath
+from wanlat.bundle.beneath import POINTS
 from wanlat.bundle.documents import SCHEMA_VERSION, Document, Manifest
 from wanlat.bundle.errors import BundleError
 
@@ -24,13 +29,14 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
 DOCUMENTS = "documents.parquet"
 """Of a packed matrix: the JSON documents of all its points."""
-POINTS, POINT = "points", "point"
+POINT = "point"
 """The column of a packed table that has the directory of the row's point."""
 ASIDE = ".attempt-"
 """Follows the name of a point where what an attempt left lies that was begun again."""
@@ -40,6 +46,11 @@ COARSE, COARSE_NS = "_100us", 100_000
 KEY_NUMBER, _KEY_DIGITS = "key_number", 6
 """The column, and the digits, of a key that is the number of its first write."""
 ZIPPED = ".gz"
+MOST_DOCUMENT_BYTES = 256 << 20
+"""A document that is larger once it is decompressed is refused."""
+MOST_TABLE_BYTES, MOST_VALUES = 8 << 30, 1 << 30
+"""And a table of more: its uncompressed bytes, its words where each stands; rows times columns."""
+_ROWS_AT_ONCE = 1024
 _AGAIN = "The bundle cannot be trusted; run the study again."
 
 
@@ -94,7 +105,11 @@ def bundles_below(place: Path) -> list[Path]:
 
 def is_there(path: Path) -> bool:
     """Whether a bundle has a document: as a file, or in its matrix's (`wanlat.bundle.pack`)."""
-    return path.is_file() or _zipped(path).is_file() or _packed_document(path) is not None
+    return (
+        beneath.is_file(path)
+        or beneath.is_file(_zipped(path))
+        or _packed_document(path) is not None
+    )
 
 
 def _zipped(path: Path) -> Path:
@@ -105,7 +120,7 @@ def _zipped(path: Path) -> Path:
 def _packed_document(path: Path) -> bytes | None:
     point = path.parent
     whole = point.parent.parent / DOCUMENTS
-    if point.parent.name != POINTS or not whole.is_file():
+    if point.parent.name != POINTS or not beneath.is_file(whole):
         return None
     return _documents(whole, whole.stat().st_mtime_ns).get((point.name, path.name))
 
@@ -117,7 +132,8 @@ def _documents(whole: Path, _mtime_ns: int) -> dict[tuple[str, str], bytes]:
     import pyarrow.parquet as pq
 
     try:
-        rows = pq.read_table(whole).to_pylist()
+        with parquet_file(whole) as file:
+            rows = pq.read_table(file).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise _not_parquet(whole, error) from error
     return {(row[POINT], row["name"]): row["text"].encode() for row in rows}
@@ -125,7 +141,7 @@ def _documents(whole: Path, _mtime_ns: int) -> dict[tuple[str, str], bytes]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in `path`; BundleError if it cannot be read or is something else."""
-    packed = None if path.is_file() else _packed_document(path)
+    packed = None if beneath.is_file(path) else _packed_document(path)
     try:
         return _object(_bytes_of(path) if packed is None else packed)
     except (ValueError, RecursionError) as error:
@@ -134,13 +150,25 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        if not path.is_file() and (zipped := _zipped(path)).is_file():
-            return gzip.decompress(zipped.read_bytes())
-        return path.read_bytes()
+        if not beneath.is_file(path) and beneath.is_file(zipped := _zipped(path)):
+            return _decompressed(zipped)
+        with beneath.opened(path) as file:
+            return file.read()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BundleError(f"{_zipped(path)} is damaged: {error}. {_AGAIN}") from error
     except OSError as error:
         raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _decompressed(path: Path) -> bytes:
+    with beneath.opened(path) as file, gzip.open(file) as inside:
+        text = inside.read(MOST_DOCUMENT_BYTES + 1)
+    if len(text) > MOST_DOCUMENT_BYTES:
+        raise BundleError(
+            f"{path} is larger than {MOST_DOCUMENT_BYTES >> 20} MiB once it is decompressed, which "
+            "no document of a run is. It is not read."
+        )
+    return text
 
 
 def _object(text: bytes) -> dict[str, Any]:
@@ -183,18 +211,20 @@ def read_table(
     import pyarrow.parquet as pq
 
     lines, table = directory / f"{name}.jsonl", directory / f"{name}.parquet"
-    if lines.is_file():
+    if beneath.is_file(lines):
         rows, is_cut = read_lines(lines)
         return pd.DataFrame.from_records(rows), lines, is_cut
-    if not table.is_file():
+    if not beneath.is_file(table):
         packed = _packed(directory, name)
         ints = {pa.int64(): pd.Int64Dtype()}.get
         return packed and (packed[0].to_pandas(types_mapper=ints), packed[1], False)
     try:
-        known = pq.read_schema(table).names
+        with beneath.opened(table) as file:
+            known = pq.read_schema(file).names
         columns = [each for each in known if kinds is None or each in kinds]
         words = [each for each in columns if kinds and kinds[each] == "string"]
-        found = _finer(pq.read_table(table, columns=columns, read_dictionary=words))
+        with parquet_file(table, columns, words) as file:
+            found = _finer(pq.read_table(file, columns=columns, read_dictionary=words))
         return found.to_pandas(self_destruct=True, split_blocks=True), table, False
     except (OSError, pa.ArrowException) as error:
         raise _not_parquet(table, error) from error
@@ -204,15 +234,15 @@ def has_table(directory: Path, name: str) -> bool:
     """Whether the run left a table, as lines or not; a packed point, whether its matrix has it."""
     is_point = directory.parent.name == POINTS
     places = [directory, *([directory.parent.parent] if is_point else [])]
-    return any((place / f"{name}{end}").is_file() for place in places for end in _ENDS)
+    return any(beneath.is_file(place / f"{name}{end}") for place in places for end in _ENDS)
 
 
 def read_records(directory: Path, name: str) -> tuple[list[dict[str, Any]], Path]:
     """The rows of a table, of each what is known, and its file. Raises BundleError."""
     lines = directory / f"{name}.jsonl"
-    found = None if lines.is_file() else _packed(directory, name)
+    found = None if beneath.is_file(lines) else _packed(directory, name)
     if found is None:
-        return (read_lines(lines)[0] if lines.is_file() else []), lines
+        return (read_lines(lines)[0] if beneath.is_file(lines) else []), lines
     rows, path = found[0].to_pylist(), found[1]
     return [{key: row[key] for key in row if row[key] is not None} for row in rows], path
 
@@ -224,10 +254,12 @@ def _packed(directory: Path, name: str) -> tuple[pa.Table, Path] | None:
     import pyarrow.parquet as pq
 
     path = directory.parent.parent / f"{name}.parquet"
-    if directory.parent.name != POINTS or not path.is_file():
+    if directory.parent.name != POINTS or not beneath.is_file(path):
         return None
     try:
-        table = pq.read_table(path, filters=[(POINT, "==", directory.name)]).drop_columns([POINT])
+        with parquet_file(path) as file:
+            rows = pq.read_table(file, filters=[(POINT, "==", directory.name)])
+        table = rows.drop_columns([POINT])
     except (OSError, pa.ArrowException) as error:
         raise _not_parquet(path, error) from error
     table = _finer(table)
@@ -258,6 +290,86 @@ def _finer(table: pa.Table) -> pa.Table:
     return table
 
 
+@contextmanager
+def parquet_file(
+    path: Path, columns: Sequence[str] | None = None, as_categories: Sequence[str] = ()
+) -> Iterator[BinaryIO]:
+    """Yield a table of a bundle, open, whose `columns` (None: all) fit into memory.
+
+    A few bytes of Parquet may stand for any number of rows, and for a long word in each of them;
+    but for `as_categories`. Raises BundleError for what is larger than a table of a run can be,
+    and what pyarrow raises.
+    """
+    import pyarrow.parquet as pq
+
+    with beneath.opened(path) as file:
+        with pq.ParquetFile(file) as table:
+            names = [n for n in table.schema_arrow.names if columns is None or n in columns]
+            _refuse_larger(path, table, names, as_categories)
+        file.seek(0)
+        yield file
+
+
+def _refuse_larger(
+    path: Path, table: pq.ParquetFile, names: Sequence[str], as_categories: Sequence[str]
+) -> None:
+    known = table.metadata
+    groups = [known.row_group(number) for number in range(known.num_row_groups)]
+    size_bytes = sum(group.total_byte_size for group in groups)
+    if max(known.num_rows, sum(g.num_rows for g in groups)) * max(1, len(names)) > MOST_VALUES:
+        raise _too_large(path, f"{MOST_VALUES:,} values")
+    if size_bytes > MOST_TABLE_BYTES:
+        raise _too_large(path, f"{MOST_TABLE_BYTES >> 30} GiB")
+    if known.num_rows * size_bytes <= MOST_TABLE_BYTES:  # as if each row had all of it
+        return
+    words = [each for each in _words(table) if each in names and each not in as_categories]
+    read_bytes = 0
+    for batch in table.iter_batches(_ROWS_AT_ONCE, columns=words) if words else ():
+        read_bytes += batch.nbytes
+        if read_bytes > MOST_TABLE_BYTES:
+            raise _too_large(path, f"{MOST_TABLE_BYTES >> 30} GiB of words")
+
+
+def _words(table: pq.ParquetFile) -> list[str]:
+    """The columns whose values have no fixed size."""
+    import pyarrow as pa
+
+    fixed = (pa.types.is_primitive, pa.types.is_null)
+    return [each.name for each in table.schema_arrow if not any(is_(each.type) for is_ in fixed)]
+
+
+def _too_large(path: Path, bound: str) -> BundleError:
+    return BundleError(
+        f"{path} is larger than a table of a run may be once it is decompressed ({bound}). It is "
+        "not read."
+    )
+
+
+def is_being_written(directory: Path) -> bool:
+    """Whether a run holds the lock of a bundle, or of the matrix that it is a point of.
+
+    The kernel takes the lock away from a process that ends, however it does.
+    """
+    is_point = directory.parent.name == POINTS
+    return any(map(_is_locked, [directory, *([directory.parent.parent] if is_point else [])]))
+
+
+def _is_locked(directory: Path) -> bool:
+    try:
+        opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(opened)
+    return False
+
+
 def _not_parquet(path: Path, error: Exception) -> BundleError:
     return BundleError(
         f"{path} is damaged: it cannot be read as Parquet ({error}). Run the study again."
@@ -276,7 +388,7 @@ def read_some(
 
     path, parts, begin = directory / f"{name}.parquet", [], 0
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path, columns) as opened, pq.ParquetFile(opened) as file:
             known = [each for each in columns if each in file.schema_arrow.names]
             parts.append(file.schema_arrow.empty_table().select(known))
             for number in range(file.num_row_groups):

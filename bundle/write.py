@@ -18,7 +18,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wanlat.bundle import tables
+from wanlat.bundle import beneath, tables
 from wanlat.bundle.documents import (
     SCHEMA_VERSION,
     Document,
@@ -137,7 +137,8 @@ class BundleWriter:
         allowed_ms = self.manifest.get("max_network_error_ms")
         if allowed_ms is None:
             return with_network_error(rows, None, 0.0)
-        bins = tables.of_lines((self.directory / "lateness.jsonl").read_bytes(), tables.LATENESS)
+        with beneath.opened(self.directory / "lateness.jsonl") as lines:
+            bins = tables.of_lines(lines.read(), tables.LATENESS)
         return with_network_error(rows, bins, 1e6 * allowed_ms)
 
     def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
@@ -167,7 +168,8 @@ class BundleWriter:
                 opened.close()
             for name, schema in self._schemas.items():
                 raw = self.directory / f"{name}.jsonl"
-                rows = tables.of_lines(raw.read_bytes(), schema)
+                with beneath.opened(raw) as lines:
+                    rows = tables.of_lines(lines.read(), schema)
                 if name == "samples":
                     rows = self.with_network_error(rows)
                 if write_table(self.directory, name, schema, [rows]):
@@ -185,17 +187,17 @@ def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[p
 
     False where there is no room for it, and nothing is changed.
     """
-    partial = directory / f".{name}.parquet.partial"
     try:
-        with pq.ParquetWriter(partial, schema, **tables.compact(schema)) as writer:
+        with (
+            beneath.replacing(directory / f"{name}.parquet") as file,
+            pq.ParquetWriter(file, schema, **tables.compact(schema)) as writer,
+        ):
             for part in parts:
                 writer.write_table(part)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if not (isinstance(error, OSError) and is_full(error)):
+    except OSError as error:
+        if not is_full(error):
             raise
         return False
-    os.replace(partial, directory / f"{name}.parquet")
     return True
 
 
@@ -217,14 +219,11 @@ def write_points(directory: Path, parameters: str, points: Iterable[str]) -> Non
 
 
 def _write(target: Path, document: str) -> None:
-    partial = target.with_name(f".{target.name}.partial")
     try:
         # Of a path that is no UTF-8 each such byte stands as JSON has it, \udcXX, and is read so.
-        partial.write_text(f"{document}\n", "utf-8", "backslashreplace")
-        os.replace(partial, target)
+        with beneath.replacing(target) as file:
+            file.write(f"{document}\n".encode("utf-8", "backslashreplace"))
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         raise _unwritable(target, error) from error
 
 
@@ -281,10 +280,8 @@ class Hold:
         self._reserve = directory / _RESERVE
         # Bytes that no file system makes smaller, in blocks that are really taken. In a file of its
         # own: a bundle may have come with a link of that name.
-        with suppress(OSError):
-            self._reserve.unlink(missing_ok=True)
-            with self._reserve.open("xb") as file:
-                file.write(os.urandom(reserve_bytes))
+        with suppress(OSError), beneath.replacing(self._reserve) as file:
+            file.write(os.urandom(reserve_bytes))
 
     def make_room(self) -> None:
         """Give back the room that was kept, on a disk that is full. May be called again."""
@@ -312,7 +309,7 @@ class Lines:
         self._path = path
         self._lock = threading.Lock()
         try:
-            self._file = path.open("ab", buffering=0)
+            self._file = beneath.appended(path)
         except OSError as error:
             raise _unwritable(path, error) from error
 

@@ -10,6 +10,7 @@ another one; how often, Dask limits (`distributed.scheduler.allowed-failures`).
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import platform
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 import uuid
+import zipfile
 from asyncio import CancelledError as Unscheduled
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
@@ -33,6 +35,7 @@ from wanlat.emulator.interpreter import safe_path
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.experiments.session import Report
 from wanlat.experiments.workers import LOOK_EVERY_S, Runner, Worker
+from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.version import VERSION
 
@@ -44,6 +47,8 @@ RESOURCE = {"machine": 1}
 START = "dask worker {} --nthreads 1 --resources machine=1"
 _LATEST_END_S = 1.0
 """So long a point goes on that nobody wants any more."""
+_MOST_BYTES = 64 << 30
+"""Of a point that comes from a worker, once it is unpacked."""
 
 
 def measure(manifest: str, point: str, topic: str) -> dict[str, Any]:
@@ -72,6 +77,8 @@ def measure(manifest: str, point: str, topic: str) -> dict[str, Any]:
         bundle, worker = Path(place), Worker()
         threading.Thread(target=end_where_unwanted, daemon=True).start()
         try:
+            for each in json.loads(manifest).get("adopted", {}).values():  # the client's own words
+                registry.adopt(each)
             bundle.joinpath("manifest.json").write_text(manifest, "utf-8")
             bundle.joinpath("points").mkdir()
             ended = worker.run(bundle, point, tell)
@@ -326,6 +333,13 @@ def arrived(found: dict[str, Any], bundle: Path) -> PointEnded:
         with TemporaryDirectory(prefix=".arriving-", dir=bundle) as place:
             archive = Path(place, "bundle.zip")
             archive.write_bytes(whole)
+            with zipfile.ZipFile(archive) as inside:
+                size_bytes = sum(each.file_size for each in inside.infolist())
+            if size_bytes > _MOST_BYTES:
+                raise MachineError(
+                    f"What came from {found['host']} is {size_bytes >> 20} MiB once it is "
+                    f"unpacked; a point is {_MOST_BYTES >> 20} MiB at most."
+                )
             shutil.unpack_archive(archive, f"{place}/points")
             for each in Path(place, "points").iterdir():
                 os.replace(each, bundle / "points" / each.name)

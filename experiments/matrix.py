@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle import beneath
 from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import in_words, unlike
@@ -93,6 +94,8 @@ def run_matrix(
         reserve_bytes=_RESERVED_BYTES,
     )
     with closing(hold):
+        if unfinished is not None:
+            beneath.refuse_links(prepared.directory)
         shown: Lane = lane or (lambda: nullcontext(report))
         running = _Running(prepared, report, shown, hold, is_resumed=unfinished is not None)
         outcome = running.outcome
@@ -337,6 +340,8 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
     `wanlat run --resume`. Raises UserError where the parts are not of one study, or two of them
     measured the same point.
     """
+    for part in parts:
+        beneath.refuse_links(part)
     manifests = {part: _manifest_of_part(part) for part in parts}
     first = next(iter(manifests))
     for part, manifest in manifests.items():
@@ -348,7 +353,7 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
         for point in points:
             if point.name in found:
                 part, entry = found[point.name]
-                shutil.copytree(part / entry.directory, directory / point.directory)
+                shutil.copytree(part / entry.directory, directory / point.directory, symlinks=True)
                 for key in ("status", "reason", "began", "ended", "attempts"):
                     setattr(point, key, getattr(entry, key))
         Progress(directory, points).write()

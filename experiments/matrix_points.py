@@ -56,7 +56,7 @@ from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
-from wanlat.topologies.wording import listing
+from wanlat.topologies.wording import listing, show
 from wanlat.topologies.yaml_lines import checked
 from wanlat.topologies.yaml_tree import Document
 
@@ -545,9 +545,19 @@ _UNFINISHED = {
 
 
 def unfinished_of(directory: Path, manifest: dict[str, Any]) -> Unfinished:
-    """Return the bundle of a matrix, or of several drills, by its manifest."""
-    for each in manifest.get("adopted", {}).values():
-        registry.adopt(each)
+    """Return the bundle of a matrix, or of several drills, by its manifest.
+
+    Raises UserError where a system of the user's own was not given to this process by its
+    directory: no code is loaded because a manifest names it.
+    """
+    named = registry.adopted(manifest.get("adopted", {}))
+    for name, given in manifest.get("adopted", {}).items():
+        if name not in named:  # whoever wrote the manifest would run a hooks.py of theirs
+            raise UserError(
+                f"{directory}: system {show(name)} is none of wanlat's, and its definition may "
+                f"bring code along. The manifest says that it was in {show(given)}; if you trust "
+                "what is there now, name it: --systems DIR."
+            )
     found: Unfinished = resolve_name(_UNFINISHED[manifest["kind"]][0])(directory, manifest)
     return found
 

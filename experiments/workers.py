@@ -38,6 +38,7 @@ from wanlat.experiments.matrix_points import (
     run_point,
 )
 from wanlat.experiments.session import Report
+from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, WanlatError
 from wanlat.topologies.unforeseen import summary
 
@@ -121,7 +122,9 @@ class Worker:
         """Run a point of the matrix in a bundle. Raises MachineError where the worker died."""
         assert self._process.stdin and self._process.stdout
         try:
-            print(json.dumps({"bundle": str(bundle), "point": point}), file=self._process.stdin)
+            adopted = [*registry.adopted(registry.names()).values()]
+            wanted = {"bundle": str(bundle), "point": point, "adopted": adopted}
+            print(json.dumps(wanted), file=self._process.stdin)
             self._process.stdin.flush()
         except BrokenPipeError as error:
             raise self._died(point) from error
@@ -264,7 +267,7 @@ _PROGRESS_EVERY_S = 0.2
 
 def main() -> None:
     """Run points as they are told."""
-    asked: queue.Queue[dict[str, str]] = queue.Queue()
+    asked: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_read, args=(sys.stdin, asked), daemon=True).start()
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not stand among the lines
@@ -275,6 +278,8 @@ def main() -> None:
         except KeyboardInterrupt:  # between two points there is nothing to end
             continue
         try:
+            for each in told["adopted"]:
+                registry.adopt(each)
             ended = _run(Path(told["bundle"]), told["point"], lines)
         except KeyboardInterrupt:
             ended = PointEnded("interrupted", "interrupted by the user")
@@ -285,7 +290,7 @@ def main() -> None:
         _say(lines, {"ended": asdict(ended)})
 
 
-def _read(lines: IO[str], asked: queue.Queue[dict[str, str]]) -> None:
+def _read(lines: IO[str], asked: queue.Queue[dict[str, Any]]) -> None:
     for line in lines:
         asked.put(json.loads(line))
     os._exit(0)  # nobody wants to know how the point ends; the kernel takes its lab away

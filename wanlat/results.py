@@ -70,6 +70,7 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     from contextlib import ExitStack
     from functools import partial
 
+    from wanlat.analysis.grid import one_line
     from wanlat.analysis.report.drill import matrix_report
     from wanlat.bundle.documents import Points
     from wanlat.bundle.read import read_document
@@ -96,7 +97,7 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
             style = "bold red" if failures else "bold green"
             say(f"{'failed' if failures else 'passed'}: {point.name}", style=style)
             for failure in failures:
-                say(f"    {failure}")
+                say(f"    {one_line(failure)}")
     if documents:
         for path in matrix_report([bundle], bundle):
             say(f"written: {path}")

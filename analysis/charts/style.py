@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
@@ -19,6 +18,7 @@ from matplotlib.patches import Patch
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.endpoints import REMOTE
+from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError
 
 # A bundle's words may be in any script, and may be no words; what they are stands in the tables.
@@ -197,16 +197,12 @@ def save_as(figure: Figure, path: Path) -> None:
     Raises BundleError if it cannot be written.
     """
     suffix = path.suffix.lower()
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with applied():  # some settings count only now, the salt of ids among them
+        # Some settings count only now, the salt of ids among them.
+        with beneath.replacing(path) as file, applied():
             dpi = min(DPI, WIDEST_PX / figure.get_figwidth())
-            figure.savefig(partial, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
-        os.replace(partial, path)
+            figure.savefig(file, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
         raise BundleError(
             f"{path} cannot be written: {error.strerror or error}. Make the directory writable "
             "or write to where you may."

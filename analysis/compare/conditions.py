@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle, Series, read_bundle
+from wanlat.analysis.bundle import Bundle, Series, how_ended, read_bundle
 from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.names import listing, series_order
 from wanlat.analysis.sweep import REPEATED, Sweep, is_sweep, read_sweep
@@ -173,7 +173,8 @@ def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
         yield f"wanlat's own programs, which measure, are not the same: {in_words(tools)}."
     for side, bundle in (("OLD", old), ("NEW", new)):
         if bundle.status != "complete":
-            yield f"{side} did not complete ({bundle.status}): compared is what it had measured."
+            how = how_ended(bundle.status, bundle.directory) or bundle.status
+            yield f"{side} is not complete (it {how}): compared is what it had measured."
         if bundle.calibration is None:
             yield f"{side} stored no calibration: what RTT its network really had is not known."
 

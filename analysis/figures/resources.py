@@ -20,7 +20,7 @@ from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.names import below, digits
 from wanlat.analysis.report.section import Answer, Column, Note, Section, Table
 from wanlat.analysis.sweep import Sweep
-from wanlat.bundle import tables
+from wanlat.bundle import beneath, tables
 from wanlat.bundle.documents import Reclaim, Reclaims, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document, read_table
@@ -80,7 +80,7 @@ def _systems(bundle: Bundle) -> Iterator[Row]:
         grown = used[LOADED] - used[IDLE].fillna(0.0) if is_idle_known else used[LOADED]
         served = own[_within(own["begin_ns"], spans[LOADED])]
         # Of a load that was killed only the probe's own requests are known.
-        is_cut = bundle.is_load and not (bundle.directory / "load.parquet").is_file()
+        is_cut = bundle.is_load and not beneath.is_file(bundle.directory / "load.parquet")
         is_counted = len(served) and not bundle.is_drill and not is_cut
         subjects = rows[rows["kind"] != LINK].groupby(_SUBJECT, sort=False)
         nodes = [_node(of, used) for _, of in subjects]

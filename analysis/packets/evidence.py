@@ -46,6 +46,7 @@ from wanlat.analysis.packets.record import (
     steps_of,
     why_no_record,
 )
+from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import is_there, read_json
 
@@ -96,7 +97,9 @@ def evidence_of(bundle: Bundle, system: str) -> PacketEvidence:
     """
     kept: dict[str, PacketEvidence] = bundle.derived.setdefault("packets", {})
     if system not in kept:
-        earlier = _read_kept(bundle, system) if not (bundle.directory / FILE).is_file() else None
+        earlier = (
+            _read_kept(bundle, system) if not beneath.is_file(bundle.directory / FILE) else None
+        )
         kept[system] = earlier or _from_record(bundle, system)
     return kept[system]
 
@@ -120,7 +123,7 @@ def to_keep(directory: Path, derived: Mapping[str, Any]) -> str | None:
         for system, each in found.items()
         if each.trips is not None
     }
-    if not systems or not (directory / FILE).is_file():
+    if not systems or not beneath.is_file(directory / FILE):
         return None
     return json.dumps({"systems": systems}, separators=(",", ":"), allow_nan=False) + "\n"
 

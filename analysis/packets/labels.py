@@ -16,6 +16,7 @@ from typing import Any
 from hpack import Decoder, HPACKError
 
 from wanlat.analysis.packets.record import Record
+from wanlat.bundle import beneath
 
 HEARTBEATS = frozenset({"PING", "PING ack", "ping", "pong"})
 """Labels of what connections are kept alive with: no request is behind it."""
@@ -117,7 +118,10 @@ def _frames(path: Path, wanted: set[int]) -> dict[int, bytes]:
     """
     frames: dict[int, bytes] = {}
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with (
+            beneath.opened(path) as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
             at = number = 0
             while at + 12 <= len(data):
                 kind, length = struct.unpack_from("<II", data, at)

@@ -32,9 +32,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle, sites_by_node
+from wanlat.bundle import beneath
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_document
+from wanlat.bundle.read import parquet_file, read_document
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -102,7 +103,7 @@ def why_no_record(bundle: Bundle, system: str) -> str | None:
         return "The run kept no packet record, so there is no second answer."
     if capture.get("table_error"):
         return f"The table of packets could not be made: {capture['table_error']}"
-    if not (bundle.directory / FILE).is_file():
+    if not beneath.is_file(bundle.directory / FILE):
         return f"{FILE} is not in the bundle; `wanlat capture table` makes it again."
     for entry in capture.get("files") or []:
         if entry.get("system") == system and not entry.get("packets"):
@@ -123,15 +124,16 @@ def read_record(bundle: Bundle, system: str) -> Record | None:
     Raises BundleError where the table is damaged.
     """
     path = bundle.directory / FILE
-    if not path.is_file():
+    if not beneath.is_file(path):
         return None
     try:
-        frame = pd.read_parquet(
-            path,
-            columns=COLUMNS,
-            filters=[("system", "==", system)],
-            dtype_backend="numpy_nullable",  # a float has no room for a nanosecond's digits
-        )
+        with parquet_file(path, COLUMNS) as file:
+            frame = pd.read_parquet(
+                file,
+                columns=COLUMNS,
+                filters=[("system", "==", system)],
+                dtype_backend="numpy_nullable",  # a float has no room for a nanosecond's digits
+            )
         if frame.empty:
             return None
         files = (bundle.manifest.get("capture") or {}).get("files") or []
@@ -224,8 +226,10 @@ def _is_calibration(frame: pd.DataFrame, bundle: Bundle, system: str) -> pd.Seri
     """
     spans = [one.calibrated_ns for one in steps_of(bundle, system) if one.calibrated_ns]
     path = bundle.directory / "events.parquet"
-    if path.is_file():
-        events = pd.read_parquet(path, columns=["t_ns", "kind", "subject"])
+    if beneath.is_file(path):
+        columns = ["t_ns", "kind", "subject"]
+        with parquet_file(path, columns) as file:
+            events = pd.read_parquet(file, columns=columns)
         ends = events.loc[(events["kind"] == "calibrated") & (events["subject"] == system), "t_ns"]
         spans += [(0, int(end)) for end in ends[:1]]
     inside = pd.Series(False, index=frame.index)

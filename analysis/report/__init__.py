@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,8 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError, refusing
-from wanlat.bundle.read import read_manifest
+from wanlat.bundle.read import read_json, read_manifest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,11 +135,15 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
 def _tables(summary: Summary) -> str | None:
     """The page of every table, those that are too long for a terminal too; None without any."""
-    from wanlat.analysis.grid import markdown
+    from wanlat.analysis.grid import escaped, markdown, one_line
 
     tables = [markdown(grid) for _, grid in summary.grids()]
-    notes = "".join(f"- {note}\n" for note in summary.notes)
-    parts = [f"# {summary.title}\n", *tables, *([f"Notes:\n\n{notes}"] if notes else [])]
+    notes = "".join(f"- {escaped(one_line(note))}\n" for note in summary.notes)
+    parts = [
+        f"# {escaped(one_line(summary.title))}\n",
+        *tables,
+        *([f"Notes:\n\n{notes}"] if notes else []),
+    ]
     return "\n".join(parts) if tables else None
 
 
@@ -162,9 +165,11 @@ def _traces(directory: Path) -> Iterator[Picture]:
     for path in sorted([*directory.glob("trace.png"), *directory.glob(f"{CHARTS}/trace-*.png")]):
         from wanlat.analysis.trace_words import title  # not for every report
 
+        if not beneath.is_file(path):  # a link is refused
+            continue
         said = path.stem.replace("-", " ")
         with suppress(OSError, ValueError, KeyError, TypeError, BundleError):
-            said = title(json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+            said = title(read_json(path.with_suffix(".json")))
         yield Picture(path.stem, said, (path,))
 
 
@@ -173,15 +178,11 @@ def replace_text(path: Path, text: str) -> None:
 
     Raises BundleError where it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        plain = text.translate(_CONTROLS)
-        path.parent.mkdir(parents=True, exist_ok=True)  # a point whose matrix has its documents
-        partial.write_text(plain, encoding="utf-8", errors="replace")  # half a surrogate pair
-        os.replace(partial, path)
+        with beneath.replacing(path) as file:
+            plain = text.translate(_CONTROLS)
+            file.write(plain.encode("utf-8", "replace"))  # half a surrogate pair
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
         raise BundleError(
             f"{path} cannot be written: {error.strerror or error}. Make its directory writable, or "
             "copy the bundle to where you may write."

@@ -56,7 +56,7 @@ def percent(share: float | None) -> str:
 
 def ending(drill: Drill) -> str | None:
     """How the drill ended and how far it had got, if it did not end as it should."""
-    how = how_it_ended(drill.document)
+    how = how_it_ended(drill.bundle)
     reached = f", having reached `{drill['reached']}`" if drill["reached"] else ""
     return how and f"{how}{reached}"
 

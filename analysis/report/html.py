@@ -31,6 +31,7 @@ from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, lis
 from wanlat.analysis.report.strip import strip_of
 from wanlat.analysis.summary import Summary
 from wanlat.analysis.sweep import Sweep
+from wanlat.bundle import beneath
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError
 
@@ -189,7 +190,7 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
 
 
 def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
-    files = [(each, each.paths[0].read_bytes()) for each in pictures]
+    files = [(each, _bytes_of(each.paths[0])) for each in pictures]
     is_large = letter != "" or sum(len(data) for _, data in files) > LARGE
     made = []
     for each, data in files:
@@ -206,6 +207,11 @@ def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
             }
         )
     return made
+
+
+def _bytes_of(path: Path) -> bytes:
+    with beneath.opened(path) as file:
+        return file.read()
 
 
 def _with_palette(png: bytes) -> bytes:

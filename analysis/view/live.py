@@ -15,7 +15,7 @@ from wanlat.analysis.endpoints import REMOTE, UNKNOWN, with_placement
 from wanlat.analysis.figures.drill.requests import PHASES, happened, read_events
 from wanlat.analysis.names import count
 from wanlat.analysis.report.strip import READ, Lane, columns_of, document, since, timeline
-from wanlat.bundle import documents
+from wanlat.bundle import beneath, documents
 from wanlat.bundle.read import read_document, read_manifest
 
 LATEST = 500
@@ -125,9 +125,9 @@ class _Tail:
     def _new(self) -> Iterator[Mapping[str, Any]]:
         """The lines that are whole and new; none where the run has not begun or has ended."""
         path = self._directory / "samples.jsonl"
-        if not path.is_file():
+        if not beneath.is_file(path):
             return
-        with path.open("rb") as file:
+        with beneath.opened(path) as file:
             file.seek(self._position)
             whole, _, _ = file.read().rpartition(b"\n")
         self._position += len(whole) + 1 if whole else 0

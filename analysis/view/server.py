@@ -27,6 +27,7 @@ from wanlat.analysis.bundle import MessagesOf
 from wanlat.analysis.report import page_of
 from wanlat.analysis.report.html import bundles_page, live_page
 from wanlat.analysis.view.live import LATEST, Live
+from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError, refusing
 from wanlat.bundle.read import read_manifest
 
@@ -88,15 +89,20 @@ class Shelf:
         root = self.directory.resolve()
         try:
             path = (root / place).resolve()
-            inside = path.is_relative_to(root) and (path / "manifest.json").is_file()
-        except (OSError, RuntimeError, ValueError):  # no name of a file, or links in a circle
+            inside = path.is_relative_to(root) and beneath.is_file(path / "manifest.json")
+        except (
+            BundleError,
+            OSError,
+            RuntimeError,
+            ValueError,
+        ):  # no name of a file, or links in a circle
             return None
         return path if inside else None
 
     def page(self, bundle: Path) -> str:
         """The report of a bundle, made once for each state of its files. Raises BundleError."""
         files = [each for each in bundle.iterdir() if each.is_file()]
-        state = tuple(sorted(each.stat().st_mtime for each in files))
+        state = tuple(sorted(each.lstat().st_mtime for each in files))
         with self._lock:  # one drawing at a time: a run may be measuring beside us
             if self._pages.get(bundle, ((), ""))[0] != state:
                 self._pages[bundle] = (state, page_of(bundle, self.messages_of))

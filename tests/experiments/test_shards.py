@@ -14,10 +14,17 @@ import pytest
 from benchmarks.points.__main__ import measured, simulated_points
 from tests.command_line import here
 from tests.experiments.commands import manifest_of
+from wanlat.bundle.errors import BundleError
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.matrix import merge, run_matrix
-from wanlat.experiments.matrix_points import PreparedMatrix, Shard, prepare_matrix
+from wanlat.experiments.matrix_points import (
+    PreparedMatrix,
+    Shard,
+    prepare_matrix,
+    read_unfinished,
+)
 from wanlat.experiments.session import silent
+from wanlat.systems import registry
 from wanlat.topologies.errors import UserError
 
 KEYS = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetObject"], "seed": 3}
@@ -131,3 +138,42 @@ def test_what_a_point_costs_does_not_grow_with_their_number() -> None:
 
     calls(5)  # what is imported once
     assert calls(100) < 1.3 * calls(10)
+
+
+HOSTILE = "from pathlib import Path\nPath(__file__).with_name('canary').write_text('ran')\n"
+
+
+def test_no_code_is_loaded_because_a_bundle_names_it(
+    tmp_path: Path, shards: Shards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {})
+    parts = shards(2, matrix={"object_size": [1, 2, 3]})
+    own = tmp_path / "theirs"
+    own.mkdir()
+    (own / "system.yaml").write_text("schema: 1\nname: theirs\nextends: quorum\n")
+    (own / "hooks.py").write_text(HOSTILE)
+    for part in parts:
+        path = part / "manifest.json"
+        path.write_text(json.dumps(manifest_of(part) | {"adopted": {"theirs": str(own)}}))
+    merged = ("merge", *map(str, parts), "-o", str(tmp_path / "merged"))
+    for command in (merged, ("run", "--resume", str(parts[0]))):
+        ended = here(*command)
+        assert ended.returncode == 2 and "--systems" in ended.stderr
+        assert not (own / "canary").exists()
+    here(*merged, "--systems", f"{own}/")
+    assert (own / "canary").exists()  # the user named it
+
+
+def test_merging_and_resuming_follow_no_link(tmp_path: Path, shards: Shards) -> None:
+    parts = shards(2, matrix={"object_size": [1, 2, 3]})
+    (tmp_path / "own").write_text("canary")
+    (parts[0] / points_of(parts[0])[0]["directory"] / "notes").symlink_to(tmp_path / "own")
+    with pytest.raises(BundleError, match="link"):
+        merge(parts, tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()
+    for name in (".reserve", ".manifest.json.partial", "logs"):
+        (parts[1] / name).symlink_to(tmp_path / "own")
+    unfinished = read_unfinished(parts[1])
+    with pytest.raises(BundleError, match="link"):
+        run_matrix(unfinished.prepared(), silent, unfinished=unfinished)
+    assert (tmp_path / "own").read_text() == "canary"

@@ -52,7 +52,7 @@ def test_a_chart_that_cannot_be_written_in_the_end_is_an_error_of_the_machine(
     from matplotlib.figure import Figure  # here: it takes a third of a second
 
     monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda _: Figure())
-    (tmp_path / ".x.svg.partial").mkdir()  # where it is written first
+    (tmp_path / "x.svg").mkdir()
     with pytest.raises(MachineError, match=r"x\.svg cannot be written: Is a directory"):
         command._draw({"topology": "near"}, tmp_path / "x.svg")
 

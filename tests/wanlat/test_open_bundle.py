@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_several_drills_are_one_below_the_other(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"schema_version": 2, "kind": "drills"}')
     points = []
     for number, name in enumerate(("one", "other")):
-        (tmp_path / "points" / name).symlink_to(STORED / "drill")
+        shutil.copytree(STORED / "drill", tmp_path / "points" / name)
         points.append(
             f'{{"point": {number}, "name": "{name}", "system": "quorum", "values": {{}}, '
             f'"directory": "points/{name}", "status": "complete"}}'

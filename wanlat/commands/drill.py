@@ -12,7 +12,7 @@ import typer
 from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
-from wanlat.commands.settings import adopted, settings, use_bobd, with_options
+from wanlat.commands.settings import adopted, settings, trust, use_bobd, with_options
 from wanlat.commands.shipped import Kind
 from wanlat.output import counted, emit, is_verbose, refuse_to_replace, remark, say
 from wanlat.results import show_drills, show_report
@@ -131,10 +131,11 @@ def run(
         o.refuse_others(
             context,
             f"--resume {resume} goes on as that run was begun",
-            *("resume", "jobs", "engine", "scheduler"),
+            *("resume", "systems", "jobs", "engine", "scheduler"),
         )
         from wanlat.experiments.matrix_points import read_unfinished
 
+        trust(systems)
         unfinished = cast("UnfinishedDrills", read_unfinished(resume, "drill run"))
         use_bobd(bobd, unfinished.manifest["how"]["names"])
         every = unfinished.again()

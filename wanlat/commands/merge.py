@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from wanlat import options as o
+from wanlat.commands.settings import trust
 from wanlat.output import say
 
 
@@ -17,6 +18,10 @@ def merge(
         typer.Argument(metavar="BUNDLE...", help="The bundles that `run --shard` left"),
     ],
     out: Annotated[Path, o.option("DIR", "Output directory", "--out", "-o")],
+    systems: Annotated[
+        str | None,
+        o.option("DIR,DIR", "Directories of your own systems, whose code may be loaded"),
+    ] = None,
     as_json: o.Json = False,
     verbose: o.Verbose = False,
     _quiet: o.Quiet = False,
@@ -29,6 +34,7 @@ def merge(
     from wanlat.experiments.matrix import merge as merge_bundles
     from wanlat.results import show_any
 
+    trust(systems)
     merged = merge_bundles(bundles, out)
     show_any(merged, as_json=as_json, verbose=verbose)
     say(f"bundle: {merged}")

@@ -10,7 +10,15 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
+from wanlat.commands.settings import (
+    adopted,
+    axes,
+    settings,
+    timeouts,
+    trust,
+    use_bobd,
+    with_options,
+)
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
 from wanlat.results import next_step, show_report
@@ -96,13 +104,14 @@ def run(
         o.refuse_others(
             context,
             f"--resume {resume} goes on as that run was begun",
-            *("resume", "jobs", "engine", "scheduler"),
+            *("resume", "systems", "jobs", "engine", "scheduler"),
         )
         from wanlat.experiments.matrix_points import read_unfinished
 
+        trust(systems)
         unfinished = read_unfinished(resume, "run")
     read = unfinished.study if unfinished else STUDIES.load(str(study))
-    names = None if systems is None else adopted(systems)
+    names = None if systems is None or unfinished else adopted(systems)
     use_bobd(bobd, names or read.systems)
 
     from wanlat.experiments.config.study import changed

@@ -127,3 +127,18 @@ def adopted(given: str) -> list[str]:
     from wanlat.systems import registry
 
     return [registry.adopt(name.strip()) for name in given.split(",")]
+
+
+def trust(systems: str | None) -> None:
+    """Load the user's own systems of a bundle from the directories that ``--systems`` names.
+
+    None are loaded because a bundle names them. Raises UserError for what is no directory.
+    """
+    from wanlat.systems import registry
+
+    for name in [] if systems is None else adopted(systems):
+        if not registry.adopted([name]):
+            raise UserError(
+                f"--systems {name}: a bundle has its own systems; give directories of definitions "
+                "of yours that it was measured with, such as ./mystore/."
+            )

@@ -17,8 +17,10 @@ from wanlat.analysis.bundle import Series
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of, corrected
+from wanlat.bundle import beneath
+from wanlat.bundle.beneath import POINTS
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import POINTS, bundles_below, is_there, read_json
+from wanlat.bundle.read import bundles_below, is_there, read_json
 
 Row = Mapping[str, Any]
 
@@ -166,7 +168,7 @@ def run_of(directory: Path, document: Row) -> Run:
 def _at_once(directory: Path) -> int:
     """How many drills at most ran on the machine at once while this one did."""
     whole = directory.parent.parent / "manifest.json"
-    if directory.parent.name != POINTS or not whole.is_file():
+    if directory.parent.name != POINTS or not beneath.is_file(whole):
         return 1
     return max((allowed["jobs"] for allowed in read_json(whole).get("jobs", ())), default=1)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.bundle import Bundle, Series, read_bundle
+from wanlat.analysis.bundle import Bundle, Series, how_ended, read_bundle
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.outages import RECOVERY, client_of, recovery_of_all
 from wanlat.analysis.figures.drill.requests import (
@@ -112,10 +112,10 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
     return found
 
 
-def how_it_ended(document: Row) -> str | None:
+def how_it_ended(bundle: Bundle) -> str | None:
     """How the drill ended, if it did not end as it should."""
-    how = ENDED.get(document["status"])
-    return f"The drill {'failed' if how == 'failed' else f'was {how}'}" if how else None
+    how = how_ended(bundle.status, bundle.directory)
+    return f"The drill {how}" if how else None
 
 
 def fault_label(fault: Row) -> str:
@@ -224,7 +224,7 @@ def _failures(document: Row, bundle: Bundle, *, is_empty: bool) -> Iterator[str]
     It is what `wanlat drill run` ends with 1 for. Claims that are not decided fail nothing.
     """
     durability, reason = document["durability"], document["reason"]
-    if (how := how_it_ended(document)) is not None:
+    if (how := how_it_ended(bundle)) is not None:
         yield f"{how}{f': {reason.rstrip(chr(46))}' if reason else ''}."
     if durability["verdict"] != "pass":
         yield f"Durability is {durability['verdict']}: {durability['why']}."
