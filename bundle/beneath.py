@@ -10,6 +10,7 @@ writers of the same file both leave a whole one.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -84,6 +85,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             with suppress(OSError):
                 os.unlink(partial, dir_fd=directory)
             raise
+
+
+def is_partial(name: str) -> bool:
+    """Whether a file has such a name as those that `replacing` writes and a kill leaves."""
+    return re.fullmatch(r"\..*\.[0-9a-f]{16}\.partial", name) is not None
 
 
 def refuse_links(directory: Path) -> None:

@@ -38,7 +38,6 @@ from wanlat.topologies.errors import DiskFull, MachineError, UserError
 _WAIT_S = 3.0
 """Of a run that was killed, the processes are gone within moments, and the lock with them."""
 _RESERVE = ".wanlat-reserve"
-_OF_KILLED_RUN = (_RESERVE, ".manifest.json.partial")
 """What a run leaves that was killed in its first moments."""
 _RESERVED_BYTES = 256 << 10
 """A manifest takes some tens of KiB, and there are two of them while it is replaced."""
@@ -237,7 +236,7 @@ def take_directory(
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if is_new and any(each.name not in _OF_KILLED_RUN for each in directory.iterdir()):
+        if is_new and not all(map(_is_of_killed_run, directory.iterdir())):
             raise UserError(
                 f"The output directory {directory} is not empty, and a bundle never overwrites "
                 f"another. {way_out}"
@@ -245,6 +244,11 @@ def take_directory(
         return Hold(directory, reserve_bytes)
     except OSError as error:
         raise _no_directory(directory, error) from error
+
+
+def _is_of_killed_run(path: Path) -> bool:
+    """Whether a run that was killed in its first moments left a file."""
+    return path.name == _RESERVE or beneath.is_partial(path.name)
 
 
 def _no_directory(directory: Path, error: OSError) -> UserError:

@@ -141,7 +141,10 @@ class Cache:
         """
         own = os.environ.get("WANLAT_CACHE")
         if own:
-            return cls(Path(own).expanduser().absolute())
+            try:
+                return cls(Path(own).expanduser().absolute())
+            except RuntimeError as error:
+                raise MachineError(f"There is no home directory. {WAY_OUT}") from error
         return cls(cache_home() / "wanlat")
 
     def installed(self, name: str, install: Install) -> Path:
