@@ -24,6 +24,8 @@ pub struct Tally {
     began_ns: u64,
     ok: u64,
     failed: u64,
+    /// This machine could not; they are not among `failed`.
+    not_sent: u64,
     bytes_read: u64,
     bytes_written: u64,
     in_flight_ns: u64,
@@ -58,6 +60,7 @@ pub struct End {
     done: u64,
     ok: u64,
     failed: u64,
+    not_sent: u64,
     bytes_read: u64,
     bytes_written: u64,
     /// Due, and never sent.
@@ -103,7 +106,10 @@ impl Tally {
                 self.ok += 1;
                 self.last_ok_ns = self.last_ok_ns.max(record.start_ns + record.elapsed_ns);
             } else {
-                self.failed += 1;
+                match record.outcome {
+                    Outcome::NotSent => self.not_sent += 1,
+                    _ => self.failed += 1,
+                }
                 self.last_error = record.error;
                 *self.errors.entry(record.error).or_default() += 1;
             }
@@ -111,7 +117,7 @@ impl Tally {
     }
 
     fn done(&self) -> u64 {
-        self.ok + self.failed
+        self.ok + self.failed + self.not_sent
     }
 
     pub fn progress(&mut self, now_ns: u64) -> Progress {
@@ -150,6 +156,7 @@ impl Tally {
             done: self.done(),
             ok: self.ok,
             failed: self.failed,
+            not_sent: self.not_sent,
             bytes_read: self.bytes_read,
             bytes_written: self.bytes_written,
             left_out: shared.work.left_out(),
