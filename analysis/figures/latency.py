@@ -19,13 +19,13 @@ from wanlat.analysis.report.section import ENDPOINT, Answer, Column, Note, Secti
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 from wanlat.analysis.stats.intervals import Values
 from wanlat.analysis.sweep import Sweep
-from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.documents import NOT_SENT, OUTCOMES
 
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
 
 DEFINITIONS = {
-    "n": "requests measured; statistics are over those that succeeded (ok)",
+    "n": "requests sent; statistics are over those that succeeded (ok)",
     "percentiles": statistics.PERCENTILE_DEFINITION,
     "mean_ci95_ms": statistics.MEAN_INTERVAL_DEFINITION,
     "median_ci95_ms": statistics.MEDIAN_INTERVAL_DEFINITION,
@@ -37,10 +37,10 @@ DEFINITIONS = {
 class EndpointSummary(OfGroup):
     """One endpoint of one version of one system, at one placement.
 
-    `n` requests were measured: `ok` succeeded, `fail` were certainly not executed, of `unknown`
-    nobody knows. `latency` is over the `ok` ones, None if there are none; `values_ms` are theirs,
-    shape (ok,), in the order in which they were sent. `rtt_ms` is that between sites, where all of
-    them are equally far apart.
+    `n` requests were sent: `ok` succeeded, `fail` were certainly not executed, of `unknown` nobody
+    knows; `not_sent` more could not be sent by this machine. `latency` is over the `ok` ones, None
+    if there are none; `values_ms` are theirs, shape (ok,), in the order in which they were sent.
+    `rtt_ms` is that between sites, where all of them are equally far apart.
     """
 
     group: Group
@@ -48,6 +48,7 @@ class EndpointSummary(OfGroup):
     ok: int
     fail: int
     unknown: int
+    not_sent: int
     latency: statistics.Latency | None
     values_ms: Values
     rtt_ms: float | None = None
@@ -82,6 +83,7 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         rows = bundle.timed.iloc[groups[group]]
         outcomes = rows["outcome"].value_counts()
         counts = {name: int(outcomes.get(name, 0)) for name in OUTCOMES}
+        n = len(rows) - counts[NOT_SENT]
         values_ms, first_bytes_ms = ok_ms(rows), ok_ms(rows, "first_byte_ns")
         found = statistics.describe(values_ms, seed_of(bundle.seed, group))
         figures = asdict(found) if found else {}
@@ -89,7 +91,7 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         row: dict[str, Any] = {
             **group.row,
             "topology": bundle.topology,
-            "n": len(rows),
+            "n": n,
             **counts,
             **{name: rounded(figures.get(name)) for name in _FIGURES},
             **{key: ci95 and [rounded(bound) for bound in ci95] for key, ci95 in intervals.items()},
@@ -102,9 +104,7 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         }
         yield (
             row,
-            EndpointSummary(
-                group, len(rows), **counts, latency=found, values_ms=values_ms, rtt_ms=rtt_ms
-            ),
+            EndpointSummary(group, n, **counts, latency=found, values_ms=values_ms, rtt_ms=rtt_ms),
         )
 
 
@@ -161,6 +161,11 @@ LATENCY = Section(
             "Failures are in no mean and no percentile: {rows}.",
             _is_spoilt,
             each=" {fail} fail, {unknown} unknown of {n}",
+        ),
+        Note(
+            "This machine could not send requests, which are in no figure: {rows}.",
+            lambda row: row.get(NOT_SENT, 0) > 0,
+            each=" {not_sent}",
         ),
         Note(f"{MEANING} No figure is over both: it would be that of no request.", _is_placed),
         Note(_lone_placements, _is_placed),

@@ -66,7 +66,7 @@ def cases_of_report(report: Document) -> list[Case]:
     for claim in claims:
         said = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
         fails = claim["verdict"] == Verdict.DOES_NOT_HOLD
-        is_open = claim["verdict"] == Verdict.NOT_DECIDED
+        is_open = not fails and claim["verdict"] != Verdict.HOLDS
         cases.append((of, claim["claim"], said if fails else None, said if is_open else None))
     if not cases:
         raise BundleError(

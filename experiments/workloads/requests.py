@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+from wanlat.bundle.documents import NOT_SENT
+from wanlat.bundle.outcomes import are_too_many, why_too_many
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
@@ -32,7 +34,13 @@ from wanlat.probes.plan import KEY_BYTES, Header, Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
-from wanlat.topologies.errors import DiskFull, MachineLate, RunFailed, WanlatError
+from wanlat.topologies.errors import (
+    DiskFull,
+    MachineError,
+    MachineLate,
+    RunFailed,
+    WanlatError,
+)
 from wanlat.topologies.units import Duration
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
@@ -69,6 +77,9 @@ class Workload:
         self.stored = StoredBytes()
         self.errors: NetworkErrors | None = None
         """How late the network was, of the lab that is up."""
+        self._outcomes = Counter[str]()
+        """Of requests that were sent, or due, after everything was prepared."""
+        self._not_sent_error: str | None = None
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
 
@@ -146,10 +157,17 @@ class Workload:
         try:
             with blaming_full_disks(cluster):
                 self.send(lab, spawn, cluster, not_found)
+            self._check_sent()
         finally:
             for remark in not_found.remarks():
                 self.session.warn(remark)
             self.session.note_state(cluster)
+
+    def _check_sent(self) -> None:
+        """Raise MachineError where this machine could not send too many of the requests."""
+        not_sent, due = self._outcomes[NOT_SENT], self._outcomes.total()
+        if are_too_many(not_sent, due):
+            raise MachineError(f"{self.name}: {why_too_many(not_sent, due, self._not_sent_error)}")
 
     def fill(self, lab: Lab, spawn: Spawn, cluster: Cluster) -> None:
         """Write what is to be there before anything is measured: the study's `prefill`.
@@ -269,6 +287,9 @@ class Workload:
         def take(request: Request, sample: Sample) -> None:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
+                self._outcomes[sample.outcome] += 1
+                if sample.outcome == NOT_SENT:
+                    self._not_sent_error = sample.error
                 assert self.errors is not None
                 came = row_of(sample, request) | self.errors.of(sample)
                 self.bundle.sample(self.row(request, came, of_network))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.claims import Verdict
+from wanlat.analysis.claims import Verdict, due_of
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of, corrected
 from wanlat.bundle.errors import BundleError
@@ -176,7 +176,9 @@ def _served(document: Row, operations: str) -> dict[str, Any]:
     phases = {phase["name"]: phase[operations] for phase in document["phases"]}
     during = phases["during"]
     return {
-        **{key: during[key] for key in ("attempted", "ok", "not_sent")},
+        **{key: during[key] for key in ("attempted", "ok")},
+        "expired": during.get("expired", during["not_sent"]),
+        "not_sent": during["attempted"] - due_of(during),
         "availability": _share(during),
         "availability_by_client": {
             str(client["client"]): _share(figures["phases"]["during"])
@@ -189,9 +191,9 @@ def _served(document: Row, operations: str) -> dict[str, Any]:
 
 
 def _share(figures: Row) -> float | None:
-    """Ok ÷ sent. As stored in older bundles, a share counts what was never sent as well."""
-    sent = figures["attempted"] - figures["not_sent"]
-    return figures["ok"] / sent if sent else None
+    """Ok ÷ due, whatever the version of the bundle."""
+    due = due_of(figures)
+    return figures["ok"] / due if due else None
 
 
 def _judged(claims: Sequence[Row]) -> dict[str, Any]:

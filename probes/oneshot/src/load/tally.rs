@@ -26,6 +26,8 @@ pub struct Tally {
     failed: u64,
     /// This machine could not; they are not among `failed`.
     not_sent: u64,
+    /// Of the first of them; 0: none.
+    not_sent_error: u16,
     bytes_read: u64,
     bytes_written: u64,
     in_flight_ns: u64,
@@ -61,6 +63,7 @@ pub struct End {
     ok: u64,
     failed: u64,
     not_sent: u64,
+    not_sent_error: Option<String>,
     bytes_read: u64,
     bytes_written: u64,
     /// Due, and never sent.
@@ -106,9 +109,13 @@ impl Tally {
                 self.ok += 1;
                 self.last_ok_ns = self.last_ok_ns.max(record.start_ns + record.elapsed_ns);
             } else {
-                match record.outcome {
-                    Outcome::NotSent => self.not_sent += 1,
-                    _ => self.failed += 1,
+                if record.outcome == Outcome::NotSent {
+                    if self.not_sent == 0 {
+                        self.not_sent_error = record.error;
+                    }
+                    self.not_sent += 1;
+                } else {
+                    self.failed += 1;
                 }
                 self.last_error = record.error;
                 *self.errors.entry(record.error).or_default() += 1;
@@ -157,6 +164,8 @@ impl Tally {
             ok: self.ok,
             failed: self.failed,
             not_sent: self.not_sent,
+            not_sent_error: (self.not_sent > 0)
+                .then(|| shared.names.example(self.not_sent_error)),
             bytes_read: self.bytes_read,
             bytes_written: self.bytes_written,
             left_out: shared.work.left_out(),
