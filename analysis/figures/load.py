@@ -487,7 +487,7 @@ LOAD = Section(
                 Column("outcome", "{outcome}", words=True),
                 Column("error", "{error}", words=True),
                 Column("count", "{count}"),
-                Column("share", cell(share, "share")),
+                Column("of sent", cell(share, "share")),
                 Column("first s", cell(digits, "first_s")),
                 Column("last s", cell(digits, "last_s")),
             ),

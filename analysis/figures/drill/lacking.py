@@ -18,7 +18,8 @@ from wanlat.bundle.read import has_table
 if TYPE_CHECKING:
     import pandas as pd
 
-_TABLES = ("samples", "events", "ledger", "verification")
+TABLES = ("samples", "events", "ledger", "verification")
+"""What tells of a drill besides its manifest."""
 _LAST_STAGE = "done"
 
 
@@ -26,7 +27,7 @@ def lacking_of(bundle: Bundle, requests: pd.DataFrame, events: Sequence[Event]) 
     """What a complete drill lacks, a clause each; [] where it lacks nothing, or is not complete."""
     if bundle.status != "complete":
         return []  # which says by itself that it has not passed
-    absent = [name for name in _TABLES if not has_table(bundle.directory, name)]
+    absent = [name for name in TABLES if not has_table(bundle.directory, name)]
     spec = bundle.manifest.get("drill") or {}
     found = [f"the bundle has no {', '.join(absent)}"] if absent else []
     if bundle.truncated:
