@@ -101,15 +101,26 @@ class Bundle(Source):
     def measured(self) -> pd.DataFrame:
         """The rows that count: the measuring phase; of a drill what it sent before the faults.
 
-        Of a run under load those of the probe client before the load.
+        Of a run under load those of the probe client before the load. Not what could not be sent.
         """
-        return self.samples[_counts(self.manifest, self.samples)]
+        was_sent = self.samples["outcome"] != documents.NOT_SENT
+        return self.samples[_counts(self.manifest, self.samples) & was_sent]
 
     @property
     def timed(self) -> pd.DataFrame:
-        """The same rows with the columns `samples.TIMED` alone: light where there are millions."""
+        """The same rows, and those not sent, with the columns `samples.TIMED` alone.
+
+        Light where there are millions.
+        """
         found: pd.DataFrame | None = self.derived.get("timed")
         return self.measured if found is None else found
+
+    @property
+    def lacking(self) -> str | None:
+        """Why samples are missing, so that what else there would be is unknown; None: none are."""
+        if self.status != "complete":
+            return f"the run did not complete ({self.status}), so that samples are missing"
+        return "the samples are cut short" if self.truncated else None
 
     @property
     def late(self) -> int:

@@ -414,12 +414,18 @@ class Claims:
         return {}
 
 
-def claims_block(specs: Sequence[Any], summary: Mapping[str, Any]) -> Claims | None:
+def claims_block(
+    specs: Sequence[Any], summary: Mapping[str, Any], lacking: str | None = None
+) -> Claims | None:
     """The claims of a manifest, evaluated on the blocks of a summary.json by their keys.
 
-    None where no row was measured that one of them is about.
+    None where no row was measured that one of them is about. `lacking`: why samples are missing;
+    then none is decided.
     """
     results = evaluated(specs, summary)
+    for result in results if lacking else ():
+        if result["verdict"] != Verdict.CANNOT_BE_TESTED:
+            result |= {"verdict": Verdict.NOT_DECIDED, "why": lacking}
     return Claims(results) if any(result["comparisons"] for result in results) else None
 
 

@@ -151,7 +151,14 @@ def what_differs(old: Bundle, new: Bundle) -> tuple[str, ...]:
         if bundle.calibration and not all(map(bundle.calibration.trusts, series_of(bundle)))
     ]
     before, after = (_said(each, _MUST_BE_EQUAL) | _of_systems(each) for each in (old, new))
-    return (*_unlike(before, after), *failed)
+    sides = (("OLD", old), ("NEW", new))
+    lacking = [f"{side}: {bundle.lacking}" for side, bundle in sides if bundle.lacking]
+    lacking += [
+        f"{side} stored no calibration: what RTT its network really had is not known"
+        for side, bundle in sides
+        if bundle.calibration is None
+    ]
+    return (*_unlike(before, after), *failed, *lacking)
 
 
 def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
@@ -161,11 +168,6 @@ def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
             "What else differs may change intercepts, latencies, bytes and the shares of ways, but "
             f"no round trip: {'; '.join(others)}."
         )
-    for side, bundle in (("OLD", old), ("NEW", new)):
-        if bundle.status != "complete":
-            yield f"{side} did not complete ({bundle.status}): compared is what it had measured."
-        if bundle.calibration is None:
-            yield f"{side} stored no calibration: what RTT its network really had is not known."
 
 
 def conditions_of(source: Bundle | Sweep) -> dict[str, Any]:

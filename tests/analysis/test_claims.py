@@ -11,7 +11,7 @@ from load_bundles import Store, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
 
-from wanlat.analysis.claims import Bound, Verdict, deciding, evaluated, table_of
+from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.summary import blocks_of
@@ -188,6 +188,13 @@ def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_due() -> 
     counts["not_sent"] = 1
     (stored,) = evaluated([of_reads], summary)
     assert stored["comparisons"][0]["value"] == 0.9
+
+
+def test_without_all_of_its_samples_nothing_is_decided() -> None:
+    claim = {"id": "it", "claim": "", "rows": "drill", "figure": "lost", "exact": True}
+    found = claims_block([claim | {"at_least": 1}], {"drill": {"lost": 2}}, "the samples are cut")
+    assert found is not None
+    assert [each["verdict"] for each in found.to_json()["claims"]] == [NOT_DECIDED]
 
 
 def test_what_cannot_be_tested_says_why() -> None:

@@ -539,7 +539,7 @@ def test_claims_of_drills(bundle: str) -> None:
 def _runs(
     drill: str, system: str, client: str, operation: str, bundle: Path = LINKS
 ) -> list[pd.DataFrame]:
-    """What was due of a client during a fault, by run; `at_s`: when it was due; `in_time`: its answer."""
+    """What was due of a client during a fault, by run; `at_s`: when; `in_time`: its answer."""
     found = []
     for number_of in (1, 2, 3):
         point = f"{drill}-{SYSTEMS[system]}-{number_of}"
@@ -841,9 +841,7 @@ def _check_verdicts(cell: str, judged: list[_Judged]) -> None:
         words = f"{kind} in {'all 3' if times == 3 else f'{times} of 3'}"
         assert (words in plain) == (times > 0), (cell, judged)
     if judged[0].due is not None:
-        assert (
-            f"{sum(one.ok or 0 for one in judged)}/{sum(one.due or 0 for one in judged)}" in cell
-        )
+        assert f"{sum(one.ok or 0 for one in judged)}/{sum(one.due or 0 for one in judged)}" in cell
         return
     for kind in ("lost", "stale", "resurrected"):
         counts = [one.wrong[kind] for one in judged]
