@@ -292,7 +292,8 @@ impl Exec {
 
     /// A program that reports when it is ready.
     fn start(&self) -> Result<Starting, Verdict> {
-        let not_sent = |error| Verdict::not_sent(format!("{} cannot be started: {error}", self.file()));
+        let not_sent =
+            |error| Verdict::not_sent(format!("{} cannot be started: {error}", self.file()));
         let mut program = Program::start(&self.command, &self.environment).map_err(not_sent)?;
         program.tell(NOTHING);
         Ok(Starting {

@@ -164,8 +164,7 @@ impl Tally {
             ok: self.ok,
             failed: self.failed,
             not_sent: self.not_sent,
-            not_sent_error: (self.not_sent > 0)
-                .then(|| shared.names.example(self.not_sent_error)),
+            not_sent_error: (self.not_sent > 0).then(|| shared.names.example(self.not_sent_error)),
             bytes_read: self.bytes_read,
             bytes_written: self.bytes_written,
             left_out: shared.work.left_out(),

@@ -202,7 +202,8 @@ fn a_program_that_ends_before_it_reads_a_request_has_not_sent_it() {
     let unread = deaf.call("nothing", json!({}));
     let error = "the program ended with exit code 3";
     assert_outcome(&unread, "not_sent", error);
-    let mut deaf = probe(json!({"command": ["sh", "-c", format!("{ready}; read -r line; exit 3")]}));
+    let mut deaf =
+        probe(json!({"command": ["sh", "-c", format!("{ready}; read -r line; exit 3")]}));
     assert_outcome(&deaf.call("nothing", json!({})), "unknown", error);
 }
 
