@@ -111,16 +111,27 @@ class Bundle(Source):
     def measured(self) -> pd.DataFrame:
         """What was sent in the phase that counts: measuring; of a drill, before the faults.
 
-        Of a run under load what the probe client sent before the load. Outcomes are of all rows;
-        latencies of those that `analysis.groups.timed` lets through.
+        Of a run under load what the probe client sent before the load. Not what could not be sent.
+        Outcomes are of all rows; latencies of those that `analysis.groups.timed` lets through.
         """
-        return self.samples[_is_of_phase(self.manifest, self.samples)]
+        was_sent = self.samples["outcome"] != documents.NOT_SENT
+        return self.samples[_is_of_phase(self.manifest, self.samples) & was_sent]
 
     @property
     def timed(self) -> pd.DataFrame:
-        """The same rows with the columns `samples.TIMED` alone: light where there are millions."""
+        """The same rows, and those not sent, with the columns `samples.TIMED` alone.
+
+        Light where there are millions.
+        """
         found: pd.DataFrame | None = self.derived.get("timed")
         return self.measured if found is None else found
+
+    @property
+    def lacking(self) -> str | None:
+        """Why samples are missing, so that what else there would be is unknown; None: none are."""
+        if self.status != "complete":
+            return f"the run did not complete ({self.status}), so that samples are missing"
+        return "the samples are cut short" if self.truncated else None
 
     @property
     def late(self) -> int:

@@ -45,7 +45,7 @@ Spec = Mapping[str, Any]
 """A claim as a manifest has it."""
 
 SIGNIFICANCE = 0.05
-LEAST_SENT = 10
+LEAST_DUE = 10
 """Of a share of fewer requests nothing is said."""
 ANY = "any"
 """Of a column of the rows that a figure is divided by: whatever it is."""
@@ -281,7 +281,7 @@ def _counts(row: Row, spec: Spec) -> list[int]:
     """How many requests a row's figure rests on."""
     found = below(row, str(spec["figure"]))
     if isinstance(found, Mapping) and "attempted" in found:
-        return [int(found["attempted"] - found["not_sent"])]
+        return [due_of(found)]
     count = row.get("ok", row.get("n"))
     return [] if count is None or spec.get("exact") else [int(count)]
 
@@ -294,7 +294,7 @@ def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
     name = str(spec["figure"])
     found = below(row, name)
     if isinstance(found, Mapping) and "attempted" in found:
-        found = _share_of_sent(found)
+        found = _share_of_due(found)
     if isinstance(found, Mapping):  # {"ratio": …, "ci95": …}
         value, ci95 = found.get("ratio"), found.get("ci95")
     else:
@@ -310,13 +310,22 @@ def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
     return value, (value, value) if spec.get("exact") else bounds
 
 
-def _share_of_sent(requests: Row) -> Row | None:
-    """The share of requests that were ok, of those that were sent; no interval below ten."""
-    sent = requests["attempted"] - requests["not_sent"]
-    if not sent:
+def due_of(requests: Row) -> int:
+    """How many requests of a drill's selection were due, but for what this machine did not send.
+
+    In summaries that know of none `expired`, `not_sent` is what had expired.
+    """
+    not_sent = requests["not_sent"] if "expired" in requests else 0
+    return int(requests["attempted"] - not_sent)
+
+
+def _share_of_due(requests: Row) -> Row | None:
+    """The share of requests that were ok, of those that were due; no interval below ten."""
+    due = due_of(requests)
+    if not due:
         return None
-    ci95 = wilson(requests["ok"], sent) if sent >= LEAST_SENT else None
-    return {"ratio": requests["ok"] / sent, "ci95": ci95}
+    ci95 = wilson(requests["ok"], due) if due >= LEAST_DUE else None
+    return {"ratio": requests["ok"] / due, "ci95": ci95}
 
 
 def _matching(rows: Sequence[Row], conditions: Mapping[str, Any]) -> list[Row]:
@@ -405,12 +414,18 @@ class Claims:
         return {}
 
 
-def claims_block(specs: Sequence[Any], summary: Mapping[str, Any]) -> Claims | None:
+def claims_block(
+    specs: Sequence[Any], summary: Mapping[str, Any], lacking: str | None = None
+) -> Claims | None:
     """The claims of a manifest, evaluated on the blocks of a summary.json by their keys.
 
-    None where no row was measured that one of them is about.
+    None where no row was measured that one of them is about. `lacking`: why samples are missing;
+    then none is decided.
     """
     results = evaluated(specs, summary)
+    for result in results if lacking else ():
+        if result["verdict"] != Verdict.CANNOT_BE_TESTED:
+            result |= {"verdict": Verdict.NOT_DECIDED, "why": lacking}
     return Claims(results) if any(result["comparisons"] for result in results) else None
 
 

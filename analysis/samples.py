@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from wanlat.analysis.endpoints import PLACEMENTS, UNKNOWN
 from wanlat.bundle import tables
-from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.documents import NOT_SENT, OUTCOMES
 from wanlat.bundle.errors import BundleError, NoSamplesError
 from wanlat.bundle.lateness import with_network_error
+from wanlat.bundle.outcomes import outcome_of
 from wanlat.bundle.read import read_manifest, read_some, read_table
 
 _GROUPED = ("system", "version", "topology", "endpoint", "outcome", "phase")
@@ -24,7 +25,7 @@ TIMED = (
     *("total_ns", "first_byte_ns", "retransmits", "new_connection", "late", "held_up_ns"),
 )
 """The columns that latencies are made of."""
-CHECKED = (*TIMED, "topology", "phase", "start_ns", "network_error_ns")
+CHECKED = (*TIMED, "topology", "phase", "error", "start_ns", "network_error_ns")
 """With what says which rows count: the least that is read of a run."""
 _JUDGED = ("start_ns", "elapsed_ns", "object_bytes", "rtt_ms")
 """What says how late the network was for a request."""
@@ -72,6 +73,8 @@ def read_samples(
             "or it is damaged."
         )
     frame = pd.DataFrame({name: _typed(frame, name, path) for name in wanted}, copy=False)
+    if {"outcome", "error"} <= {*frame.columns}:
+        frame["outcome"] = outcomes_of(frame)
     for wrong, what in _wrongs(frame, topology):
         if wrong.any():
             raise BundleError(_refusal(path, wrong, what))
@@ -129,6 +132,16 @@ def _typed(frame: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
         raise BundleError(
             f"{path}, column {name}, is damaged: {error} (expected {kind.lower()})."
         ) from error
+
+
+def outcomes_of(frame: pd.DataFrame) -> pd.Series[Any]:
+    """The outcomes of requests, as `wanlat.bundle.outcomes.outcome_of` has them."""
+    words = frame["error"].astype("category").cat
+    ours = [each for each in words.categories if outcome_of("fail", str(each)) == NOT_SENT]
+    is_ours = (frame["outcome"] == "fail") & frame["error"].isin(ours)
+    if not is_ours.any():
+        return frame["outcome"]
+    return frame["outcome"].astype(pd.CategoricalDtype(list(OUTCOMES))).mask(is_ours, NOT_SENT)
 
 
 def _words(column: pd.Series[Any], name: str) -> pd.Series[Any]:

@@ -94,9 +94,10 @@ def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
                 made[name] = block
     specs, kind = source.manifest.get("claims"), source.manifest.get("kind")
     if specs and kind != "drill":
+        lacking = source.lacking if isinstance(source, Bundle) else None
         summary = {name: block.to_json() for name, block in made.items()}
         if (
-            block := resolve_name("wanlat.analysis.claims:claims_block")(specs, summary)
+            block := resolve_name("wanlat.analysis.claims:claims_block")(specs, summary, lacking)
         ) is not None:
             made["claims"] = block
     return made

@@ -19,12 +19,13 @@ SCHEMA_VERSION = 2
 Status = Literal["running", "complete", "interrupted", "failed"]
 """How a run ended; what says `running` and has no process any more was killed."""
 
-OUTCOMES = ("ok", "fail", "unknown")
+NOT_SENT = "not_sent"
+OUTCOMES = ("ok", "fail", "unknown", NOT_SENT)
+"""Of a request: acknowledged, certainly not executed, nobody knows, not sent by this machine."""
 DECIDING = ("window", "cut", "back")
 """The phases of an envelope's trials that its verdicts rest on."""
 MISSED = "found nothing"
 """How the error of a removal begins, on a ledger, that did not find what had been acknowledged."""
-"""Of a request: acknowledged, certainly not executed, nobody knows."""
 
 Json = dict[str, Any]
 Span = tuple[int, int]

@@ -40,8 +40,8 @@ SAMPLES = schema_of("""
     connect_ns        int64    from start: connected; 0: the connection was kept
     first_byte_ns     int64    from start: first byte of the answer; null: not reached
     total_ns          int64    from start: last byte of the answer; null: not reached
-    outcome           string   `ok` acknowledged, `fail` certainly not executed, `unknown`
-    error             string   why it is not ok; `not sent …`: it waited until too late
+    outcome           string   `ok` acknowledged, `fail` not executed, `unknown`, `not_sent`
+    error             string   why it is not ok; `expired …`: it waited until too late
     object_bytes      int64    of the body that was sent or came back
     rtt_ms            float64  requested RTT, target's site to others (median), or the step's
     phase             string   `warmup`, `measure`; `idle`, `loaded`; `before`, `during`, `after`

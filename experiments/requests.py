@@ -2,9 +2,9 @@
 
 A client has so many requests in flight at most. One that is due while as many are on their way
 waits in line, and is sent as soon as one of them is done, with what is left of its deadline, which
-counts from the instant it was due. Where too little is left it is never sent, and has a row all the
-same. So a store that stands still for three seconds spoils every request that was due in these, and
-not one (no coordinated omission).
+counts from the instant it was due. Where too little is left it has expired: it is never sent, and
+has a row all the same. So a store that stands still for three seconds spoils every request that was
+due in these, and not one (no coordinated omission).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar
 
+from wanlat.bundle.outcomes import EXPIRED
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.syscalls import wait_readable
@@ -28,11 +29,9 @@ from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import Oneshot
 from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import Process, Spawn
-from wanlat.probes.records import Sample
+from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.wording import listing
-
-NOT_SENT = "not sent: earlier requests were still waiting"
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -94,16 +93,18 @@ def row_of(sample: Sample, request: Request) -> Row:
     return {**row, "endpoint": request.called}
 
 
-def unanswered(seq: int, endpoint: str, handed_ns: int, why: str) -> Sample:
-    """Return the sample of a request of which nobody knows what came, since it was handed over."""
+def unanswered(
+    seq: int, endpoint: str, handed_ns: int, why: str, outcome: Outcome = "unknown"
+) -> Sample:
+    """Return the sample of a request that was handed over, and of which the probe said nothing."""
     known = {"seq": seq, "endpoint": endpoint, "start_ns": handed_ns, "error": why}
-    took = {"elapsed_ns": time.monotonic_ns() - handed_ns, "outcome": "unknown"}
+    took = {"elapsed_ns": time.monotonic_ns() - handed_ns, "outcome": outcome}
     return Sample(**{**_NOTHING, **known, **took})
 
 
-def never_sent(seq: int, endpoint: str) -> Row:
-    """Return what came of a request that was due and not sent."""
-    return {**_NOTHING, "seq": seq, "endpoint": endpoint, "outcome": "fail", "error": NOT_SENT}
+def expired(seq: int, endpoint: str) -> Row:
+    """Return what came of a request that was due, and waited for others until it was too late."""
+    return {**_NOTHING, "seq": seq, "endpoint": endpoint, "outcome": "fail", "error": EXPIRED}
 
 
 class InFlight(Protocol):
@@ -391,16 +392,18 @@ class Sender(Closing):
     def take(self) -> Sample:
         """Return the sample of what was handed over, once it is there or will never be.
 
-        It is `unknown` when the process dies: it may have left at any time since it was handed
-        over. Raises ProbeFailed when one process after another dies.
+        It is `unknown` when the process dies: it may have left at any time since it was read. One
+        that was not read is `not_sent`. Raises ProbeFailed when one process after another dies.
         """
+        oneshot = self.make_ready()
         try:
-            sample = self.make_ready().receive()
+            sample = oneshot.receive()
         except ProbeFailed as error:
             self._deaths += 1
             if self._deaths >= _DEATHS:
                 raise
-            return self._unanswered(f"the probe ended: {error}")
+            outcome: Outcome = "not_sent" if oneshot.is_unread() else "unknown"
+            return self._unanswered(f"the probe ended: {error}", outcome)
         self._deaths = 0
         return sample
 
@@ -414,7 +417,7 @@ class Sender(Closing):
         if oneshot is not None:
             oneshot.close()
 
-    def _unanswered(self, why: str) -> Sample:
+    def _unanswered(self, why: str, outcome: Outcome = "unknown") -> Sample:
         request, handed_ns = self._asked
         self.close()
-        return unanswered(request.seq, request.endpoint, handed_ns, why)
+        return unanswered(request.seq, request.endpoint, handed_ns, why, outcome)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import termios
+from array import array
 from collections.abc import Callable, Sequence
 
 from wanlat.emulator.closing import Closing
@@ -21,6 +24,7 @@ class Dialogue(Closing):
 
     def __init__(self, spawn: Spawn, argv: Sequence[str]) -> None:
         self._read = bytearray()
+        self._written = 0
         self._process: Process | None = None
         self._open: set[int] = set()
         try:
@@ -48,8 +52,21 @@ class Dialogue(Closing):
 
     def write(self, data: bytes) -> None:
         """Hand over lines. Raises BrokenPipeError when the program takes no more."""
+        self._written = 0
         while data:
-            data = data[os.write(self._stdin, data) :]
+            self._written += (sent := os.write(self._stdin, data))
+            data = data[sent:]
+
+    def is_unread(self) -> bool:
+        """Has it ended, and was nothing read of what was handed over last?
+
+        Of a pipe whose reader is gone the kernel still counts what it holds.
+        """
+        if self.process.poll() is None:
+            return False
+        held = array("i", [0])
+        fcntl.ioctl(self._stdin, termios.FIONREAD, held)
+        return held[0] >= self._written
 
     def end_input(self) -> None:
         """Close the program's standard input."""

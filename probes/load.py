@@ -124,6 +124,10 @@ class End:
     done: int
     ok: int
     failed: int
+    not_sent: int
+    """By this machine; not among ``failed``."""
+    not_sent_error: str | None
+    """Of the first of them."""
     bytes_read: int
     bytes_written: int
     left_out: int

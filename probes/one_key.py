@@ -34,7 +34,7 @@ class Overwrites:
 
     def note(self, request: Request, sample: Sample) -> None:
         """Take in what came of a request."""
-        if request.does != "write" or sample.outcome == "fail":
+        if request.does != "write" or sample.outcome in ("fail", "not_sent"):
             return
         acknowledged = sample.outcome == "ok"
         self._last[_place(request)] = request.body_seed if acknowledged else None

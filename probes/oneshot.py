@@ -194,6 +194,10 @@ class Oneshot(Closing):
             return True
         return time.monotonic() - self._last_news > self._silence_s
 
+    def is_unread(self) -> bool:
+        """Has the process ended without having read the request that was handed over last?"""
+        return self._dialogue.is_unread()
+
     def finish(self) -> None:
         """End the plan. Raises ProbeFailed unless the process ends well."""
         self._dialogue.end_input()

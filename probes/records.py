@@ -9,7 +9,8 @@ from typing import Literal, get_args
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.plan import Phase
 
-Outcome = Literal["ok", "fail", "unknown"]
+Outcome = Literal["ok", "fail", "unknown", "not_sent"]
+"""`bundle.outcomes` has what each means."""
 
 
 @dataclass(frozen=True, slots=True)

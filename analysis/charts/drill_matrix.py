@@ -42,7 +42,7 @@ SLOWEST = 100.0
 """From so many times the p99 of before on, the colour of a p99 gets no darker."""
 _SLOW, _PLAIN, _UNKNOWN = "#a58ccb", "white", ""
 _LINE, _GAP, _PITCH = 0.2, 0.03, 0.63
-_COLUMNS = {"ok by client": 1.6, "not sent": 0.5, "p99": 0.65, "normal again / lost": 1.75}
+_COLUMNS = {"ok by client": 1.6, "expired": 0.5, "p99": 0.65, "normal again / lost": 1.75}
 """What a cell has beside each other, and how wide it is, inches."""
 _WIDTH = sum(_COLUMNS.values())
 
@@ -100,7 +100,7 @@ def _boxes(runs: Sequence[Run]) -> Iterator[Box]:
     """What a cell says: of the run that is shown, and what was lost in the worst of all."""
     if not runs:
         return
-    shares, unsent, p99, end = (column[1:] for column in _columns())
+    shares, expired, p99, end = (column[1:] for column in _columns())
     for line, served in enumerate(runs[0].figures["during"].values()):
         by_client = served["availability_by_client"].values() or [served["availability"]]
         # A drill with one client where others have two: its box is as wide as theirs together.
@@ -108,8 +108,8 @@ def _boxes(runs: Sequence[Run]) -> Iterator[Box]:
         for number, share in enumerate(by_client):
             colour = _PLAIN if share is None else colour_of(share)
             yield number * pitch, line, pitch - _GAP, report.percent(share), colour
-        never = served["not_sent"]
-        yield unsent[0], line, unsent[1], str(never), UNSENT_COLOUR if never else _PLAIN
+        late = served["expired"]
+        yield expired[0], line, expired[1], str(late), UNSENT_COLOUR if late else _PLAIN
         yield p99[0], line, p99[1], report.latency(served["p99_ms"]), _p99_colour(served)
     figures, verdict = runs[0].figures, worst(runs).figures["durability"]["verdict"]
     is_known = figures["status"] == "complete" and figures["recovered"] is not None
@@ -152,7 +152,7 @@ def _keys() -> list[tuple[Any, str]]:
         "nothing lost": colour_of(1.0),
         "lost or wrong, not back": colour_of(0.0),
         "not known": _UNKNOWN,
-        "due and never sent": UNSENT_COLOUR,
+        "due and expired": UNSENT_COLOUR,
     }
     return [
         SHARES_KEY,
@@ -166,8 +166,8 @@ def _caption(matrix: DrillMatrix) -> Iterator[str]:
     clients = dict.fromkeys(" | ".join(reads["availability_by_client"]) for reads in of_runs)
     yield (
         "Upper line of a cell: reads, lower: writes. From the left: share that was ok of what was "
-        f"sent during the fault, a box for each client ({'; '.join(clients)}), {EN_DASH} where "
-        "nothing was; how many were due and never sent, because an earlier one was waiting; p99 of "
+        f"due during the fault, a box for each client ({'; '.join(clients)}), {EN_DASH} where "
+        "nothing was; how many expired, because earlier ones were waiting; p99 of "
         "all that was ok, from when it was due; time from the first fault until all was normal "
         "again, where drills ran one at a time; acknowledged writes that were lost, corrupt, "
         "stale, resurrected or unexpected when every key was read again from every node. Of "

@@ -38,9 +38,11 @@ from wanlat.analysis.charts.style import (
     VERDICT,
     scale_of,
 )
+from wanlat.analysis.claims import due_of
 from wanlat.analysis.figures.drill.read import Drill, Row, fault_label
 from wanlat.analysis.names import count, shortened
 from wanlat.analysis.report import drill as words
+from wanlat.bundle.documents import NOT_SENT
 
 # They differ in lightness and for every kind of colour-blindness; outcomes differ in shape as well.
 OPERATION_COLOURS = {"read": "#004488", "write": "#b8741a", "list": "#3a8a8a"}
@@ -171,13 +173,14 @@ def bin_edges(begin: float, end: float, interval: float) -> Any:
     return np.unique(np.clip([0.0, *locator.tick_values(begin, end)], begin, end))
 
 
-def shares_by_bin(due: Any, outcomes: Any, sent: Any, edges: Any) -> Any:
-    """Share that was ok of what was sent in each bin, shape (n,).
+def shares_by_bin(due: Any, outcomes: Any, edges: Any) -> Any:
+    """Share that was ok of what was due in each bin, shape (n,).
 
-    NaN where nothing was sent, -1 where nothing was due.
+    NaN where this machine sent none of it, -1 where nothing was due.
     """
     ok, tried, every = (
-        np.histogram(due.to_numpy()[which], edges)[0] for which in (outcomes == "ok", sent, ...)
+        np.histogram(due.to_numpy()[which], edges)[0]
+        for which in (outcomes == "ok", outcomes != NOT_SENT, ...)
     )
     with np.errstate(invalid="ignore"):
         return np.where(every > 0, ok / tried, -1.0)
@@ -231,7 +234,8 @@ def _draw_panel(axes: Axes, picture: Picture, rows: Any, limit_ms: float | None)
     took_s = took_s.where(rows["sent"], deadline_s)
     crowding = min(1.6, max(0.3, math.sqrt(160 / len(rows))))
     looks: dict[str, dict[str, Any]] = {
-        "due and never sent": {"marker": 2, "s": 26, "color": QUIET, "lw": 0.7},
+        "not sent": {"marker": 3, "s": 26, "color": QUIET, "lw": 0.7},
+        "expired": {"marker": 2, "s": 26, "color": QUIET, "lw": 0.7},
         f"{operation}s ok": {"marker": "o", "s": 11 * crowding, "color": colour, "lw": 0},
         "unknown": {"marker": "D", "s": 15 * crowding, "fc": "white", "ec": UNKNOWN_COLOUR},
         "fail": {"marker": "x", "s": 16 * crowding, "color": ALARM, "lw": 0.9},
@@ -263,16 +267,17 @@ def _draw_disturbance(axes: Axes, picture: Picture, each: Row, name: str, colour
 
 
 def _draw_strip(axes: Axes, picture: Picture, rows: Any, phases: Row) -> None:
-    """The share that was ok of what was sent in each bin, and below it that of each phase."""
+    """The share that was ok of what was due in each bin, and below it that of each phase."""
     axes.set_yticks([])
     axes.spines[:].set(visible=True, color=QUIET, linewidth=0.5)
     due = rows["due_s"] - picture.zero_s
-    shares = shares_by_bin(due, rows["outcome"], rows["sent"], picture.edges)
+    shares = shares_by_bin(due, rows["outcome"], picture.edges)
     axes.pcolormesh(picture.edges, [0, 1], [shares], cmap=SHARES, norm=SHARES_NORM)
     texts = []
     for figures in (phases[phase["name"]] for phase in picture.phases):
-        text = f"{words.percent(figures['availability'])} of {figures['sent']} ok"
-        text += f"\n{figures['not_sent']} never sent" if figures["not_sent"] else ""
+        text = f"{words.percent(figures['availability'])} of {due_of(figures)} ok"
+        text += f"\n{figures['expired']} expired" if figures["expired"] else ""
+        text += f"\n{figures['not_sent']} not sent" if figures["not_sent"] else ""
         texts.append(text if figures["attempted"] else "")
     picture.label_phases(axes, texts, TINY_PT, QUIET)
 
@@ -316,7 +321,8 @@ def _dressed(
 def kinds_of(rows: Any) -> Any:
     """What each request is in the legend."""
     kinds = rows["outcome"].where(rows["outcome"] != "ok", rows["operation"] + "s ok")
-    return kinds.where(rows["sent"], "due and never sent")
+    kinds = kinds.where(rows["sent"], "expired")
+    return kinds.where(rows["outcome"] != NOT_SENT, "not sent")
 
 
 def _keys(drill: Drill, grid: Sequence[Axes]) -> list[tuple[Any, str]]:
@@ -326,7 +332,8 @@ def _keys(drill: Drill, grid: Sequence[Axes]) -> list[tuple[Any, str]]:
         drawn |= {name: each for each, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     counts = kinds_of(drill.requests).value_counts()
     texts = {name: f"{name}: {counts[name]}" if name in counts else name for name in drawn}
-    none_sent = [] if drill.requests["sent"].all() else [scale_of([UNSENT_COLOUR], "none sent")]
+    are_ours = drill.requests["outcome"] == NOT_SENT
+    none_sent = [scale_of([UNSENT_COLOUR], "none sent")] if are_ours.any() else []
     return [
         *((drawn[name], texts[name]) for name in sorted(drawn)),
         SHARES_KEY,

@@ -172,7 +172,8 @@ def found(
 
 
 def _cells(entry: EndpointSummary) -> tuple[str, ...]:
-    bad = [f"{n} {kind}" for n, kind in ((entry.fail, "fail"), (entry.unknown, "unknown")) if n]
+    counts = (entry.fail, "fail"), (entry.unknown, "unknown"), (entry.not_sent, "not sent")
+    bad = [f"{n} {kind}" for n, kind in counts if n]
     outcome = " · ".join([f"{entry.ok} ok", *bad])
     if entry.latency is None:
         return EN_DASH, EN_DASH, outcome

@@ -133,7 +133,7 @@ class SeriesStyle:
 # The share of requests that succeeded. Lightness falls with it all the way, so that greyscale keeps
 # the order, and "all of them" has a hue of its own, so that one failure among hundreds is seen.
 UNSENT_COLOUR = "#c4c4c4"
-"""Of requests that were due and never sent: they are in no share."""
+"""Of requests that were due and expired, and of times at which this machine sent nothing."""
 SHARES = LinearSegmentedColormap.from_list(
     "available", ((0.0, "#4d0a1c"), (0.5, "#c9563c"), (0.9, "#f0b45f"), (1.0, "#fbe3a4"))
 ).with_extremes(over="#d6e8f5", bad=UNSENT_COLOUR, under="white")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle, Series, how_ended, read_bundle
+from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.names import listing, series_order
 from wanlat.analysis.sweep import REPEATED, Sweep, is_sweep, read_sweep
@@ -157,7 +157,14 @@ def what_differs(old: Bundle, new: Bundle) -> tuple[str, ...]:
         if bundle.calibration and not all(map(bundle.calibration.trusts, series_of(bundle)))
     ]
     before, after = (_said(each, _MUST_BE_EQUAL) | _of_systems(each) for each in (old, new))
-    return (*_unlike(before, after), *failed)
+    sides = (("OLD", old), ("NEW", new))
+    lacking = [f"{side}: {bundle.lacking}" for side, bundle in sides if bundle.lacking]
+    lacking += [
+        f"{side} stored no calibration: what RTT its network really had is not known"
+        for side, bundle in sides
+        if bundle.calibration is None
+    ]
+    return (*_unlike(before, after), *failed, *lacking)
 
 
 def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
@@ -171,12 +178,6 @@ def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
         yield f"Of one version, and not the same programs: {in_words(programs)}."
     if tools := unlike(*(each.manifest.get("instruments", ()) for each in (old, new))):
         yield f"wanlat's own programs, which measure, are not the same: {in_words(tools)}."
-    for side, bundle in (("OLD", old), ("NEW", new)):
-        if bundle.status != "complete":
-            how = how_ended(bundle.status, bundle.directory) or bundle.status
-            yield f"{side} is not complete (it {how}): compared is what it had measured."
-        if bundle.calibration is None:
-            yield f"{side} stored no calibration: what RTT its network really had is not known."
 
 
 def other_programs(old: Bundle, new: Bundle) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 from wanlat.analysis.stats.intervals import Values, holm
 from wanlat.analysis.stats.lateness import difference
 from wanlat.analysis.sweep import Sweep
-from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.documents import NOT_SENT, OUTCOMES
 
 _DIFFERS_BELOW = 0.01
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
@@ -45,9 +45,10 @@ class EndpointSummary(OfGroup):
     """One endpoint of one version of one system, at one placement.
 
     `n` requests were sent: `ok` succeeded, `fail` were certainly not executed, the result of
-    `unknown` is not known. `latency` is over the ok ones for which the network was not late, None
-    if there are none; `values_ms` are theirs, in the order in which they were sent. `rtt_ms` is
-    that between sites, where all of them are equally far apart.
+    `unknown` is not known; `not_sent` more could not be sent by this machine. `latency` is over the
+    ok ones for which the network was not late, None if there are none; `values_ms` are theirs, in
+    the order in which they were sent. `rtt_ms` is that between sites, where all of them are equally
+    far apart.
     """
 
     group: Group
@@ -55,6 +56,7 @@ class EndpointSummary(OfGroup):
     ok: int
     fail: int
     unknown: int
+    not_sent: int
     latency: statistics.Latency | None
     values_ms: Values
     rtt_ms: float | None = None
@@ -83,6 +85,7 @@ def held_up_of(rows: pd.DataFrame) -> Values:
 
 def _difference(rows: pd.DataFrame) -> float | None:
     """The p-value of requests of a late network being as the others are; None: too few."""
+    rows = rows[rows["outcome"] != NOT_SENT]
     took_ms = rows["total_ns"].fillna(0).to_numpy(dtype="float64") / 1e6
     is_ok = (rows["outcome"] == OUTCOMES[0]).to_numpy(bool)
     return difference(is_late(rows).to_numpy(bool), is_ok, took_ms, held_up_of(rows))
@@ -122,6 +125,7 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         rows = bundle.timed.iloc[groups[group]]
         outcomes = rows["outcome"].value_counts()
         counts = {name: int(outcomes.get(name, 0)) for name in OUTCOMES}
+        n = len(rows) - counts[NOT_SENT]
         values_ms, first_bytes_ms = ok_ms(rows), ok_ms(rows, "first_byte_ns")
         held_up_ms = held_up_of(timed(rows))
         found = statistics.describe(values_ms, seed_of(bundle.seed, group), held_up_ms)
@@ -130,7 +134,7 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         row: dict[str, Any] = {
             **group.row,
             "topology": bundle.topology,
-            "n": len(rows),
+            "n": n,
             **counts,
             **{name: rounded(figures.get(name)) for name in _FIGURES},
             **{key: ci95 and [rounded(bound) for bound in ci95] for key, ci95 in intervals.items()},
@@ -148,10 +152,11 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
             row,
             EndpointSummary(
                 group,
-                len(rows),
+                n,
                 counts["ok"],
                 counts["fail"],
                 counts["unknown"],
+                counts[NOT_SENT],
                 latency=found,
                 values_ms=values_ms,
                 rtt_ms=rtt_ms,
@@ -225,6 +230,11 @@ LATENCY = Section(
             "Failures are in no mean and no percentile: {rows}.",
             _is_spoilt,
             each=" {fail} fail, {unknown} unknown of {n}",
+        ),
+        Note(
+            "This machine could not send requests, which are in no figure: {rows}.",
+            lambda row: row.get(NOT_SENT, 0) > 0,
+            each=" {not_sent}",
         ),
         Note(
             "The machine was late when requests were slow, or failed, more often than at other "

@@ -25,6 +25,7 @@ from wanlat.analysis.figures.result import Figures, Row, figures_of, named, shor
 from wanlat.analysis.groups import seed_for
 from wanlat.analysis.names import cell, change, digits, estimate, series_order, share
 from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, Table
+from wanlat.analysis.samples import outcomes_of
 from wanlat.analysis.stats import over_time
 from wanlat.analysis.stats.over_time import (
     STEADY_BINS,
@@ -37,7 +38,7 @@ from wanlat.analysis.stats.over_time import (
     summed,
 )
 from wanlat.bundle import load_records
-from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.documents import NOT_SENT, OUTCOMES
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_table
 
@@ -101,6 +102,7 @@ def _recorded(bundle: Bundle) -> Iterator[tuple[Series, pd.DataFrame]]:
                 f"{path} lacks the {', '.join(absent) or 'outcome of a request'}: something else "
                 "than wanlat wrote it, or it is damaged."
             )
+        frame["outcome"] = outcomes_of(frame)
         for name, rows in frame.groupby("system", sort=False):
             yield known.get(str(name), Series(str(name), "unknown")), rows
     for path in sorted(bundle.directory.glob("load-*.raw")):
@@ -144,6 +146,8 @@ def _row(
     bundle: Bundle, series: Series, frame: pd.DataFrame, said: Mapping[str, Any]
 ) -> tuple[Row, OverTime]:
     requests, zero_ns, until_s = _requests(frame, said)
+    not_sent = int((requests["outcome"] == NOT_SENT).sum())
+    requests = requests[requests["outcome"] != NOT_SENT]
     ok = requests[requests["outcome"] == "ok"]
     client = said.get("client") or {}
     # Of a run that was killed its study says what was to be offered.
@@ -179,6 +183,7 @@ def _row(
         ],
         "failures": _failures(requests),
         "requests": len(requests),
+        NOT_SENT: not_sent,
         "late": _late(frame),
         "client": {
             "workers": int(offered["workers"]),
@@ -421,6 +426,12 @@ LOAD = Section(
             " ({status})",
         ),
         Note(
+            "This machine could not send requests, which are in no rate, no latency and no share: "
+            "{rows}.",
+            lambda row: row.get(NOT_SENT, 0) > 0,
+            " ({not_sent:,} besides {requests:,})",
+        ),
+        Note(
             "Requests that were due were not sent before the end, for no worker was free: {rows}.",
             lambda row: bool(row["left_out"]),
             " ({left_out})",
@@ -476,7 +487,7 @@ LOAD = Section(
                 Column("outcome", "{outcome}", words=True),
                 Column("error", "{error}", words=True),
                 Column("count", "{count}"),
-                Column("share", cell(share, "share")),
+                Column("of sent", cell(share, "share")),
                 Column("first s", cell(digits, "first_s")),
                 Column("last s", cell(digits, "last_s")),
             ),

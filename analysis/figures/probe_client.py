@@ -18,6 +18,7 @@ from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.result import named, short
 from wanlat.analysis.groups import grouped, in_order, ok_ms, seed_for, timed
 from wanlat.analysis.stats.over_time import Estimate, percentile
+from wanlat.bundle.documents import NOT_SENT
 
 LOADED_PHASE = "loaded"
 MIN_N_FOR_P99 = 100
@@ -38,6 +39,7 @@ def samples_of(bundle: Bundle, series: Series, zero_ns: int, from_due: bool) -> 
     """
     samples = bundle.samples
     is_mine = (samples["system"] == series.system) & (samples["version"] == series.version)
+    is_mine &= samples["outcome"] != NOT_SENT
     samples = samples[is_mine & samples["phase"].isin((IDLE_PHASE, LOADED_PHASE))]
     since_ns = samples["start_ns"]
     if from_due:

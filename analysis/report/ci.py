@@ -14,6 +14,8 @@ from wanlat.analysis.endpoints import UNKNOWN, with_placement
 from wanlat.bundle.errors import BundleError
 
 Document = Mapping[str, Any]
+_OPEN = ("not decided", "not comparable")
+"""Verdicts on an endpoint that pass nothing."""
 Case = tuple[str, str, str | None, str | None]
 """A test: of what, its name, why it failed (None: it did not), why it decided nothing."""
 
@@ -45,7 +47,7 @@ def cases_of_comparison(comparison: Document) -> list[Case]:
             each["system"],
             _name(each),
             _why(each) if each["fails"] else None,
-            str(each["verdict"]) if each["verdict"] == "not comparable" else None,
+            str(each["verdict"]) if each["verdict"] in _OPEN and not each["fails"] else None,
         )
         for each in comparison["endpoints"]
     ]
@@ -66,7 +68,7 @@ def cases_of_report(report: Document) -> list[Case]:
     for claim in claims:
         said = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
         fails = claim["verdict"] == Verdict.DOES_NOT_HOLD
-        is_open = claim["verdict"] == Verdict.NOT_DECIDED
+        is_open = not fails and claim["verdict"] != Verdict.HOLDS
         cases.append((of, claim["claim"], said if fails else None, said if is_open else None))
     if not cases:
         raise BundleError(

@@ -134,6 +134,9 @@ _NOTES: Mapping[str, Callable[[Drill], Iterable[str]]] = {
         f"{each['client']}/{each['operation']}" for each in drill["outages"] if each["before_fault"]
     ),
     "Not everything was well before the fault, not ok were {}.": _failed_before,
+    "{} could not be sent by this machine: they are in no availability, and no outage.": (
+        lambda drill: [count(drill["not_sent"], "request")] if drill["not_sent"] else []
+    ),
     "Too few answers before the fault to say what is normal ({}): only requests that failed count "
     "as an outage.": lambda drill: (
         f"{client['client']}/{operation}"
@@ -154,10 +157,12 @@ _NOTES: Mapping[str, Callable[[Drill], Iterable[str]]] = {
 
 _PHASE_COLUMNS = (
     *(Column(key, f"{{{key}}}", words=True) for key in ("phase", "client", "of")),
-    *(Column(key, f"{{{key}:d}}") for key in ("sent", "ok")),
+    Column("due", "{attempted:d}"),
+    Column("ok", "{ok:d}"),
     Column("fail", "{failed:d}"),
     Column("unknown", "{unknown:d}"),
-    Column("never sent", "{not_sent:d}"),
+    Column("expired", "{expired:d}"),
+    Column("not sent", "{not_sent:d}"),
     Column("available", lambda row: percent(row["availability"])),
     Column("p50 ms", lambda row: format_ms(row["p50_ms"])),
     Column("p99 ms", lambda row: format_ms(row["p99_ms"])),
@@ -231,7 +236,7 @@ def _phase_rows(drill: Drill) -> Iterator[Row]:
         name = phase["name"] if phase["complete"] else f"{phase['name']} (cut)"
         for client, operation, both in drill.clients:
             figures = both["phases"][phase["name"]]
-            failed = figures["fail"] - figures["not_sent"]
+            failed = figures["fail"] - figures["expired"]
             whose = {"phase": name, "client": client["client"], "of": f"{operation}s"}
             yield {**figures, **whose, "failed": failed}
 
@@ -258,7 +263,8 @@ NOT_RUN = "not run"
 _COLUMNS = (
     Column("reads ok during the fault", lambda row: _shares(row["reads"]), words=True),
     Column("writes ok", lambda row: _shares(row["writes"]), words=True),
-    Column("never sent", lambda row: str(row["reads"]["not_sent"] + row["writes"]["not_sent"])),
+    Column("expired", lambda row: str(row["reads"]["expired"] + row["writes"]["expired"])),
+    Column("not sent", lambda row: str(row["reads"]["not_sent"] + row["writes"]["not_sent"])),
     Column("p99 of reads, ms (before)", lambda row: _p99(row["reads"])),
     Column("p99 of writes, ms (before)", lambda row: _p99(row["writes"])),
     Column("longest outage", lambda row: seconds(row["longest_outage_s"])),

@@ -31,8 +31,8 @@ from wanlat.experiments.requests import (
     Schedule,
     Sender,
     Workers,
+    expired,
     is_not_found,
-    never_sent,
     on_object,
     row_of,
     spawn_on,
@@ -268,8 +268,8 @@ class Client:
             self._described += 1
 
     def _leave_out(self, turn: Turn) -> None:
-        """Note that a request was due and is not sent."""
-        row = never_sent(turn.seq, self._load.name("delete" if turn.removes else self._way))
+        """Note that a request was due and has expired."""
+        row = expired(turn.seq, self._load.name("delete" if turn.removes else self._way))
         self._load.note(self._place, self._way, turn, None, row)
 
     def _send(self, sender: PlacedSender, turn: Turn, left_ms: int) -> bool:

@@ -32,6 +32,7 @@ from wanlat.probes.plan import body_seed
 from wanlat.probes.records import Outcome
 
 Operation = Literal["put", "remove"]
+_NOT_EXECUTED = frozenset({"fail", "not_sent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Ledger(Closing):
         """Must it be there? It was acknowledged, and no remove of it can have been executed."""
         with self._lock:
             state = self._states[key]
-            return state.acknowledged and all(came == "fail" for came in state.removes.values())
+            return state.acknowledged and _NOT_EXECUTED.issuperset(state.removes.values())
 
     def is_removed(self, key: str) -> bool:
         """Must it be gone? A remove was acknowledged."""

@@ -36,8 +36,8 @@ MIN_INTERVAL = Duration(20 * 10**6)
 """Requests more often than this measure the machine that sends them."""
 MIN_REQUESTS = 10
 """Due of each client in a phase: of fewer nothing can be said."""
-MOST_IN_FLIGHT = 64
-"""Unless a drill says how many: each is a process."""
+MOST_IN_FLIGHT = 1000
+"""Each is a process, and they are started as they are needed."""
 
 
 def _system(given: str) -> str:
@@ -210,10 +210,11 @@ class Drill(YamlModel):
     in_flight: int | None = Field(
         default=None,
         ge=1,
-        le=1000,
+        le=MOST_IN_FLIGHT,
         description=(
             "Of a client's reads (writes) on their way at once, the most; default: as many as are "
-            f"due within `deadline`, so that none waits for another, or {MOST_IN_FLIGHT}"
+            f"due within `deadline`, so that none waits for another, up to {MOST_IN_FLIGHT}. What "
+            "waits until it is too late has expired, and counts against availability"
         ),
     )
     operations: Annotated[list[Way], unique("each is asked for all along")] = Field(

@@ -15,7 +15,8 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from wanlat.bundle.documents import DECIDING
+from wanlat.bundle.documents import DECIDING, NOT_SENT
+from wanlat.bundle.outcomes import are_too_many, why_too_many
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.envelope import PromiseSpec
@@ -24,6 +25,7 @@ from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import Row, Schedule, Workers
+from wanlat.topologies.errors import MachineError
 
 WINDOW, CUT, BACK = DECIDING
 SETTLE, OVER, HEALED = "settle", "over", "healed"
@@ -155,8 +157,15 @@ class Sending:
         self.users.check()
 
     def broken(self, phase: str, share: float) -> str | None:
-        """Say what of a phase that is over was not as promised; None: nothing."""
-        came = [row["outcome"] == "ok" for row in [*self.rows] if row["phase"] == phase]
+        """Say what of a phase that is over was not as promised; None: nothing.
+
+        Raises MachineError where this machine could not send too many of its requests.
+        """
+        rows = [row for row in [*self.rows] if row["phase"] == phase]
+        errors = [row["error"] for row in rows if row["outcome"] == NOT_SENT]
+        if are_too_many(len(errors), len(rows)):
+            raise MachineError(why_too_many(len(errors), len(rows), errors[-1]))
+        came = [row["outcome"] == "ok" for row in rows if row["outcome"] != NOT_SENT]
         if came and sum(came) >= share * len(came):
             return None
         return f"{sum(came)} of {len(came)} requests were answered in time ({phase})"
@@ -188,7 +197,7 @@ class Sending:
         since_ns = self.origin_ns + round(since_s * 1e9)
         until_ns = since_ns + promise.deadline.ns
         came = [row["outcome"] for row in [*self.rows] if since_ns <= row["due_ns"] < until_ns]
-        return len(came) >= users and set(came) == {"ok"}
+        return len(came) >= users and set(came) - {NOT_SENT} == {"ok"}
 
 
 def carry_out(

@@ -23,13 +23,14 @@ import pyarrow.parquet as pq
 from wanlat.bundle import tables
 from wanlat.bundle.documents import LoadClient
 from wanlat.bundle.load_records import read_records, records_table
+from wanlat.bundle.outcomes import are_too_many, why_too_many
 from wanlat.bundle.write import BundleWriter, write_table
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.experiments.config.workloads import BUCKET, LoadSpec
 from wanlat.experiments.prepare import RequestPlan
-from wanlat.experiments.requests import NotFoundTracker, Schedule, Sender, Workers, never_sent
+from wanlat.experiments.requests import NotFoundTracker, Schedule, Sender, Workers, expired
 from wanlat.experiments.session import requested_rtt_ms
 from wanlat.experiments.workloads.requests import STAGES, Workload
 from wanlat.probes.load import End, Generator, LoadJob
@@ -38,7 +39,7 @@ from wanlat.probes.plan import Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
-from wanlat.topologies.errors import DiskFull, RunFailed, WanlatError
+from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
 from wanlat.topologies.units import Duration
 
 OnSample = Callable[[Request, Sample | None, int], object]
@@ -144,7 +145,7 @@ class ProbeClient(Closing):
 
 
 _OF_END = (
-    *("end", "reason", "began_ns", "done", "ok", "failed", "left_out", "unanswered"),
+    *("end", "reason", "began_ns", "done", "ok", "failed", "not_sent", "left_out", "unanswered"),
     *("bytes_read", "bytes_written"),
 )
 """What of the generator's last words is written down as it is."""
@@ -240,6 +241,11 @@ def _warnings(client: LoadClient, end: End, rate: float | None, why: str | None)
             f"{100 * client.waited_share:.0f} % of the time: store and client share this machine's "
             "cores, and latencies under load have that in them."
         )
+    if end.not_sent:
+        yield (
+            f"{end.not_sent:,} of {end.done:,} requests could not be sent by this machine "
+            f"({end.not_sent_error}); they are in no rate, no latency and no share of failures."
+        )
     due = end.done + end.left_out
     if rate is not None and due and end.left_out / due > _MOST_MISSED:
         yield (
@@ -301,7 +307,7 @@ class LoadWorkload(Workload):
             def on_sample(request: Request, sample: Sample | None, due_ns: int) -> None:
                 constant = {"rtt_ms": rtt_ms, "phase": phase, "due_ns": due_ns}
                 if sample is None:
-                    came = never_sent(request.seq, request.called)
+                    came = expired(request.seq, request.called)
                     self.bundle.sample(self.row(request, came, constant))
                 else:
                     self.taking(cluster, not_found, constant)(request, sample)
@@ -354,6 +360,9 @@ class LoadWorkload(Workload):
             why = self._end.reason or "its generator was stopped, and not by this run"
             lasted_s = (self._end.ended_ns - self._end.began_ns) / 1e9
             raise RunFailed(f"{self.name}: the load ended after {lasted_s:.0f} s: {why}.")
+        if are_too_many(self._end.not_sent, self._end.done):
+            why = why_too_many(self._end.not_sent, self._end.done, self._end.not_sent_error)
+            raise MachineError(f"{self.name}: {why}")
 
     def _listen(self, generator: Generator, cluster: Cluster, began_ns: int) -> None:
         """Wait a moment for what the generator says, take it in, and report how far it is.

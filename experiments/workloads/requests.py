@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from wanlat.bundle.documents import NOT_SENT
+from wanlat.bundle.outcomes import are_too_many, why_too_many
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
@@ -30,7 +32,7 @@ from wanlat.probes.plan import Header, Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
-from wanlat.topologies.errors import DiskFull, RunFailed, WanlatError
+from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
 from wanlat.topologies.units import Duration
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
@@ -65,6 +67,9 @@ class Workload:
         """What sends requests again, while any are sent."""
         self.late = 0
         """How many measured samples do not count, because the network was late."""
+        self._outcomes = Counter[str]()
+        """Of requests that were sent, or due, after everything was prepared."""
+        self._not_sent_error: str | None = None
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
 
@@ -142,10 +147,17 @@ class Workload:
         try:
             with blaming_full_disks(cluster):
                 self.send(lab, spawn, cluster, not_found)
+            self._check_sent()
         finally:
             for remark in not_found.remarks():
                 self.session.warn(remark)
             self.session.note_state(cluster)
+
+    def _check_sent(self) -> None:
+        """Raise MachineError where this machine could not send too many of the requests."""
+        not_sent, due = self._outcomes[NOT_SENT], self._outcomes.total()
+        if are_too_many(not_sent, due):
+            raise MachineError(f"{self.name}: {why_too_many(not_sent, due, self._not_sent_error)}")
 
     def fill(self, lab: Lab, spawn: Spawn, cluster: Cluster) -> None:
         """Write what is to be there before anything is measured: the study's `prefill`.
@@ -268,6 +280,9 @@ class Workload:
         def take(request: Request, sample: Sample) -> None:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
+                self._outcomes[sample.outcome] += 1
+                if sample.outcome == NOT_SENT:
+                    self._not_sent_error = sample.error
                 self.bundle.sample(self.row(request, row_of(sample, request), of_network))
                 if not_found.take(request, sample):
                     self.bundle.event("not found", self.name, str(request.key))

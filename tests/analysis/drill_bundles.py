@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from wanlat.bundle import tables
+from wanlat.bundle.outcomes import EXPIRED
 
 ORIGIN_NS = 5_000_000_000_000
 """Begin of `before` on the monotonic clock."""
@@ -33,8 +34,10 @@ class Trouble:
     """What the store does from `begin_s` to `end_s`, seconds since the origin.
 
     `stall`: requests in flight wait until it is over. `down`: refused at once. `reset`: those in
-    flight too. `silent`: never answered, the deadline runs out. `slow`: `extra_ms` on top. Of a
-    `part` of the requests, of some clients or operations, or of all of them (None).
+    flight too. `silent`: never answered, the deadline runs out. `slow`: `extra_ms` on top.
+    `ours`: the machine cannot send them, which is no trouble of the store's (as bundles had it
+    before there was `not_sent`: `stored`). Of a `part` of the requests, of some clients or
+    operations, or of all of them (None).
     """
 
     kind: str
@@ -116,7 +119,7 @@ class Play:
             start_s = max(due_s, heappop(free_s))
             # As the drill's own clients: what has not half of its time left is not sent any more.
             if start_s - due_s > deadline_s / 2:
-                row |= {"outcome": "fail", "error": "not sent: earlier requests were waiting"}
+                row |= {"outcome": "fail", "error": EXPIRED}
                 heappush(free_s, start_s)
             else:
                 wait_s = mean_s * (1 + self.rng.uniform(-self.jitter, self.jitter))
@@ -206,6 +209,9 @@ class Play:
                 end_s += trouble.extra_ms / 1000
             if trouble.kind == "stall" and overlaps:
                 end_s = trouble.end_s + (end_s - max(start_s, trouble.begin_s))
+            if trouble.kind in ("ours", "stored") and begun:
+                outcome = "not_sent" if trouble.kind == "ours" else "fail"
+                return outcome, "python3 did not become ready: it has not answered", start_s
             if trouble.kind == "down" and begun:
                 return "fail", trouble.error, start_s + 0.001
             if trouble.kind in ("down", "reset") and overlaps:
@@ -221,8 +227,10 @@ class Play:
         lines, state = self.files["ledger"], dict[str, str]()
         for line, ended in zip(lines[::2], lines[1::2], strict=True):
             if line["op"] == "put":
-                state[line["key"]] = {"ok": "P", "fail": "F", "unknown": "U"}[ended["state"]]
-            elif ended["state"] != "fail":
+                state[line["key"]] = {"ok": "P", "fail": "F", "not_sent": "F", "unknown": "U"}[
+                    ended["state"]
+                ]
+            elif ended["state"] not in ("fail", "not_sent"):
                 state[line["key"]] = "R" if ended["state"] == "ok" else "E"
         return state
 
@@ -242,6 +250,7 @@ def write_drill(
     killed_at_s: float | None = None,
     as_lines: bool = False,
     manifest: Mapping[str, Any] | None = None,
+    drill: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Path:
     """Write a bundle of kind "drill" into `directory` and return it; `settings` are `Play`'s.
@@ -268,6 +277,7 @@ def write_drill(
     play.happen(default if faults is None else faults, extra_events)
     play.verify(rounds, spoil or {})
     document = _manifest(play, name) | {"claims": list(claims), "clients": dict(clients)}
+    document["drill"] |= dict(drill or {})
     directory.mkdir(parents=True, exist_ok=True)
     if killed_at_s is not None:
         for rows in play.files.values():

@@ -11,7 +11,7 @@ from load_bundles import Store, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
 
-from wanlat.analysis.claims import Bound, Verdict, deciding, evaluated, table_of
+from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.summary import blocks_of
@@ -169,9 +169,9 @@ def test_a_claim_may_be_meant_of_most_or_of_some(
     assert evaluated([claim], {"sizes": {"entries": rows}})[0]["verdict"] is verdict
 
 
-def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_sent() -> None:
+def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_due() -> None:
     claim = {"id": "it", "claim": "", "rows": "drill", "figure": "lost", "exact": True}
-    counts: dict[str, Any] = {"attempted": 160, "not_sent": 151, "ok": 9}
+    counts: dict[str, Any] = {"attempted": 10, "expired": 1, "not_sent": 1, "ok": 9}
     summary = {"drill": {"lost": 2, "kept": {"bytes": 6, "of": 3}, "reads": counts}}
     for bound, verdict in (({"at_most": 0.5}, DOES_NOT), ({"at_least": 1}, HOLDS)):
         (counted,) = evaluated([claim | bound], summary)
@@ -181,9 +181,20 @@ def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_sent() ->
     of_reads = {"id": "it", "claim": "", "rows": "drill", "figure": "reads", "at_least": 0.5}
     (few,) = evaluated([of_reads], summary)
     assert (few["verdict"], few["comparisons"][0]["n"]) == (NOT_DECIDED, [9])
-    counts["not_sent"] = 150
+    counts["not_sent"] = 0
     (ten,) = evaluated([of_reads], summary)
     assert (ten["verdict"], ten["comparisons"][0]["value"]) == (HOLDS, 0.9)
+    del counts["expired"]  # as stored before there was `not_sent`: what it says had expired
+    counts["not_sent"] = 1
+    (stored,) = evaluated([of_reads], summary)
+    assert stored["comparisons"][0]["value"] == 0.9
+
+
+def test_without_all_of_its_samples_nothing_is_decided() -> None:
+    claim = {"id": "it", "claim": "", "rows": "drill", "figure": "lost", "exact": True}
+    found = claims_block([claim | {"at_least": 1}], {"drill": {"lost": 2}}, "the samples are cut")
+    assert found is not None
+    assert [each["verdict"] for each in found.to_json()["claims"]] == [NOT_DECIDED]
 
 
 def test_what_cannot_be_tested_says_why() -> None:

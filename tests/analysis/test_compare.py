@@ -408,6 +408,23 @@ def test_what_was_not_measured_alike_is_refused_and_named(
     assert any(says in differs for differs in held(old, new, force=True).differs)
 
 
+@pytest.mark.parametrize("lost", ["the end of the run", "half of a line", "the calibration"])
+def test_what_lacks_evidence_does_not_pass(latencies: Any, lost: str) -> None:
+    old, new = latencies(), latencies()
+    assert held(old, new).passed
+    if lost == "the end of the run":
+        with changing(new / "manifest.json") as manifest:
+            manifest["status"] = "interrupted"
+    elif lost == "half of a line":
+        rows = read_bundle(new).samples.to_json(orient="records", lines=True)
+        (new / "samples.jsonl").write_text(rows[:-40])
+    else:
+        (new / "calibration.json").unlink()
+    with pytest.raises(BundleError, match="NEW"):
+        held(old, new)
+    assert held(old, new, force=True).differs
+
+
 def with_chain(entry: RoundTrips, trips: Sequence[float], cost: float = 1000.0) -> RoundTrips:
     """The same with a packet record: the critical path of each request, and its bytes."""
     chain = np.resize(np.array(trips, dtype=float), entry.points.step.size)

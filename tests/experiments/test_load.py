@@ -116,6 +116,7 @@ CALM = End(
     began_ns=0,
     ended_ns=10 * S,
     **{"done": 1000, "ok": 1000, "failed": 0, "left_out": 0, "unanswered": 0},
+    **{"not_sent": 0, "not_sent_error": None},
     bytes_read=0,
     bytes_written=0,
     threads=4,
@@ -158,3 +159,10 @@ def test_what_was_due_at_a_rate_and_never_sent_is_a_warning() -> None:
     _, warnings = load_result(replace(JOB, rate=200.0), replace(CALM, left_out=1000))
     assert len(warnings) == 1
     assert warnings[0].startswith("1,000 of 2,000 requests")
+
+
+def test_what_this_machine_could_not_send_is_a_warning() -> None:
+    ours = replace(CALM, ok=995, not_sent=5, not_sent_error="too many open files (socket)")
+    result, warnings = load_result(JOB, ours)
+    assert (result["failed"], result["not_sent"]) == (0, 5)
+    assert len(warnings) == 1 and "too many open files" in warnings[0]

@@ -171,7 +171,7 @@ def test_merging_and_resuming_follow_no_link(tmp_path: Path, shards: Shards) -> 
     with pytest.raises(BundleError, match="link"):
         merge(parts, tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
-    for name in (".reserve", ".manifest.json.partial", "logs"):
+    for name in (".wanlat-reserve", f".manifest.json.{'0a' * 8}.partial", "logs"):
         (parts[1] / name).symlink_to(tmp_path / "own")
     unfinished = read_unfinished(parts[1])
     with pytest.raises(BundleError, match="link"):

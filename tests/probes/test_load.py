@@ -153,6 +153,23 @@ def test_a_mix_ends_when_nothing_is_ok_any_more(tmp_path: Path) -> None:
     assert end.done < 40
 
 
+def test_what_this_machine_has_no_descriptor_for_is_no_failure_of_the_store(
+    null: PlanHeader, tmp_path: Path
+) -> None:
+    job = mix(tmp_path / "r", workers=60, duration_ms=1500)
+
+    def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
+        few = ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", *argv]
+        return spawn_here(few, stdin, stdout, stderr)
+
+    end = run_job(spawn, null, job)
+    assert end.not_sent > 0 and end.ok > 0 and end.failed == 0
+    assert end.done == end.ok + end.not_sent
+    assert "too many open files" in (end.not_sent_error or "")
+    rows = records_table(read_records(job.records)).to_pylist()
+    assert sum(each["outcome"] == "not_sent" for each in rows) == end.not_sent
+
+
 class Started:
     """Starts a process here, and knows it."""
 

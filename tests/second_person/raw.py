@@ -572,7 +572,7 @@ def packed(matrix: Path, table: str) -> dict[str, pd.DataFrame]:
 
 def share(point: Path, spec: dict[str, Any]) -> tuple[int, int]:
     """How many requests of a claim's client, phase and time were ok before the phase ended, of how
-    many sent.
+    many due. Not counted: what this machine could not send.
     """
     matrix = point.parents[1]
     rows, events = (packed(matrix, name)[point.name] for name in ("samples", "events"))
@@ -581,14 +581,19 @@ def share(point: Path, spec: dict[str, Any]) -> tuple[int, int]:
     begun, ended = began[phase], began[began > began[phase]].min()
     at_s = (rows["due_100us"] - begun) / 1e4
     chosen = (rows["phase"] == phase) & (rows["operation"] == spec["of"].removesuffix("s"))
-    chosen &= rows["start_100us"].notna() & (at_s >= seconds(spec.get("from") or "0s") - 2e-4)
+    chosen &= ~is_ours(rows) & (at_s >= seconds(spec.get("from") or "0s") - 2e-4)
     if spec.get("to"):
         chosen &= at_s < seconds(spec["to"]) - 2e-4
     if "client" in spec:
         chosen &= rows["drill_client"] == spec["client"]
     in_time = rows["start_100us"] + rows["elapsed_100us"] <= ended
-    chosen &= in_time | (rows["start_100us"] <= ended - 10_000)
+    chosen &= in_time | ~(rows["start_100us"] > ended - 10_000)
     return int((in_time & (rows["outcome"] == "ok"))[chosen].sum()), int(chosen.sum())
+
+
+def is_ours(rows: pd.DataFrame) -> pd.Series:
+    """Which requests a client program of ours was not there to send."""
+    return rows["error"].fillna("").str.contains("did not become ready")
 
 
 def seconds(text: str) -> float:

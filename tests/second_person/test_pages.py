@@ -539,7 +539,7 @@ def test_claims_of_drills(bundle: str) -> None:
 def _runs(
     drill: str, system: str, client: str, operation: str, bundle: Path = LINKS
 ) -> list[pd.DataFrame]:
-    """What a client sent during a fault, by run; `at_s`: when it was due; `in_time`: its answer."""
+    """What was due of a client during a fault, by run; `at_s`: when; `in_time`: its answer."""
     found = []
     for number_of in (1, 2, 3):
         point = f"{drill}-{SYSTEMS[system]}-{number_of}"
@@ -548,7 +548,7 @@ def _runs(
         begun, healed = phases["during"], phases["after"]
         rows = raw.packed(bundle, "samples")[point]
         rows = rows[(rows["drill_client"] == client) & (rows["operation"] == operation)]
-        rows = rows[(rows["phase"] == "during") & rows["start_100us"].notna()]
+        rows = rows[(rows["phase"] == "during") & ~raw.is_ours(rows)]
         in_time = rows["start_100us"] + rows["elapsed_100us"] <= healed
         found.append(
             rows.assign(
@@ -559,7 +559,7 @@ def _runs(
 
 
 def _shares(*of: Any) -> str:
-    """Ok of sent, by run: "120/120, 119/120, 120/120"."""
+    """Ok of due, by run: "120/120, 119/120, 120/120"."""
     runs = _runs(*of)
     return ", ".join(f"{rows['outcome'].eq('ok').sum()}/{len(rows)}" for rows in runs)
 
@@ -579,7 +579,7 @@ def test_drills_with_a_slow_node() -> None:
                 assert float(cell) == pytest.approx(timed["elapsed_100us"].median() / 1e4, 0.06)
 
 
-def test_drills_ok_of_sent_by_run() -> None:
+def test_drills_ok_of_due_by_run() -> None:
     page = RESULTS / "drills" / "README.md"
     (cut,), (rolling,) = with_columns(page, "at", *THREE), with_columns(page, "at the last one")
     asked = [
@@ -599,7 +599,7 @@ def test_drills_ok_of_sent_by_run() -> None:
 
 
 def test_three_datacenters_by_run() -> None:
-    """Ok of sent at a client that no fault hits, and objects that were wrong in the end."""
+    """Ok of due at a client that no fault hits, and objects that were wrong in the end."""
     matrix = _measured("three-datacenters")
     every = with_columns(RESULTS / "drills" / "README.md", "drill", "", *THREE)
     (table,) = [each for each in every if len(each.columns) == 5]
@@ -633,9 +633,9 @@ def test_drills_on_pages_for_maintainers() -> None:
     for cells in table.to_dict("records"):
         drill, _, side = str(cells["one or two of four nodes"]).partition(", ")
         asked.append((drill.strip("`"), "left" if side else "survivor", cells))
-    (table,) = with_columns(full, "ok of sent, by run")
+    (table,) = with_columns(full, "ok of due, by run")
     for cells in table.to_dict("records"):
-        what, at = str(cells["ok of sent, by run"]).split(", at ")
+        what, at = str(cells["ok of due, by run"]).split(", at ")
         drill = {"disk full": "disk-full", "node killed": "one-node-killed"}[what]
         asked.append((drill, "victim" if at == "that node" else "survivor", cells))
     (table,) = with_columns(RESULTS / "drills" / "README.md", "drill", "reads", "lists")
@@ -703,7 +703,7 @@ def test_what_is_not_read_is_what_the_node_that_is_cut_off_alone_has() -> None:
 
 
 def _share_of_slow(rows: pd.DataFrame, half: str) -> str:
-    """How many took more than half a second, of those that were sent: "2/120"."""
+    """How many took more than half a second, of those that were due: "2/120"."""
     of = rows.query(half)
     is_timed = of["outcome"].eq("ok") & ~of["late"].eq(True)
     return f"{(of['elapsed_100us'][is_timed] > 5000).sum()}/{len(of)}"
@@ -750,7 +750,7 @@ def test_what_hangs_in_garage_hangs_until_the_heal_and_minios_reads_are_late() -
 
 
 def test_drills_whose_clients_wait_longer() -> None:
-    """Ok of sent during the fault, and the median time of those that no machine made late."""
+    """Ok of due during the fault, and the median time of those that no machine made late."""
     (table,) = with_columns(RESULTS / "drills" / "README.md", "drill", "client", "Garage")
     rows, told = raw.packed(PATIENT, "samples"), 0
     drill = client = ""
@@ -767,7 +767,7 @@ def test_drills_whose_clients_wait_longer() -> None:
                 of = of[of["operation"] == str(cells[""]).rstrip("s")]
                 ok = of[of["outcome"] == "ok"]
                 share, _, wait = cell.partition(" in ")
-                assert share == f"{len(ok)}/{of['start_100us'].notna().sum()}", (drill, cell)
+                assert share == f"{len(ok)}/{len(of)}", (drill, cell)
                 timed = ok[~ok["late"].eq(True)]["elapsed_100us"] / 1e4
                 assert bool(wait) == bool(len(timed)), (drill, cell)
                 if wait:
@@ -830,7 +830,7 @@ class _Judged(NamedTuple):
     bound: str
     verdict: str
     ok: int | None
-    sent: int | None
+    due: int | None
     wrong: dict[str, int]
 
 
@@ -840,10 +840,8 @@ def _check_verdicts(cell: str, judged: list[_Judged]) -> None:
     for kind, times in kinds.items():
         words = f"{kind} in {'all 3' if times == 3 else f'{times} of 3'}"
         assert (words in plain) == (times > 0), (cell, judged)
-    if judged[0].sent is not None:
-        assert (
-            f"{sum(one.ok or 0 for one in judged)}/{sum(one.sent or 0 for one in judged)}" in cell
-        )
+    if judged[0].due is not None:
+        assert f"{sum(one.ok or 0 for one in judged)}/{sum(one.due or 0 for one in judged)}" in cell
         return
     for kind in ("lost", "stale", "resurrected"):
         counts = [one.wrong[kind] for one in judged]
@@ -866,10 +864,10 @@ def _judged(point: Path) -> list[_Judged]:
             found.append(_Judged(claim["claim"], bound, verdict, None, None, wrong))
             surprises.append(None)
             continue
-        ok, sent = raw.share(point, spec)
+        ok, due = raw.share(point, spec)
         (end,) = ENDS & spec.keys()
         share = float(spec[end].rstrip("%")) / 100
-        verdict, p = _verdict(end, share, ok, sent)
+        verdict, p = _verdict(end, share, ok, due)
         surprises.append(p)
         bound = f"{spec['of']} ok {'≥' if end == 'at_least' else '≤'} {spec[end]}"
         bound += f" at {spec['client']}" if "client" in spec else ""
@@ -879,7 +877,7 @@ def _judged(point: Path) -> list[_Judged]:
             if spec.get(key) and raw.seconds(spec[key]) > 0
         )
         bound += f", {when}" if when else ""
-        found.append(_Judged(claim["claim"], bound, verdict, ok, sent, wrong))
+        found.append(_Judged(claim["claim"], bound, verdict, ok, due, wrong))
     left = sorted((p, place) for place, p in enumerate(surprises) if p is not None)
     worst = 0.0
     for rank, (p, place) in enumerate(left):
@@ -892,12 +890,12 @@ def _judged(point: Path) -> list[_Judged]:
 ENDS = {"at_least", "at_most"}
 
 
-def _verdict(end: str, share: float, ok: int, sent: int) -> tuple[str, float | None]:
+def _verdict(end: str, share: float, ok: int, due: int) -> tuple[str, float | None]:
     """That of one claim by itself, and how surprising the share were on the bound."""
-    if sent < 10:
+    if due < 10:
         return "not decided", None
-    interval = stats.binomtest(ok, sent).proportion_ci(method="wilson")
-    value = ok / sent
+    interval = stats.binomtest(ok, due).proportion_ci(method="wilson")
+    value = ok / due
     half = value - interval.low if share < value else interval.high - value
     p = float(stats.norm.sf(1.959964 * abs(share - value) / half) * 2) if half else 1.0
     is_so = value >= share if end == "at_least" else value <= share

@@ -143,6 +143,11 @@ def _resources(directory: Path) -> pd.DataFrame:
     return pd.DataFrame([row])
 
 
+def _due(found: Row) -> int:
+    """Of requests of a drill: what was due, but for what this machine could not send."""
+    return int(found["attempted"] - (found["not_sent"] if "expired" in found else 0))
+
+
 def value_of(row: Row, claim: Row) -> tuple[float, float, float] | None:
     """A row's figure with its interval: NaN where there is none."""
     found: Any = row.get(claim["figure"], row)
@@ -150,12 +155,12 @@ def value_of(row: Row, claim: Row) -> tuple[float, float, float] | None:
         for part in claim["figure"].split("."):
             found = found.get(part) if isinstance(found, dict | pd.Series) else None
     if isinstance(found, dict):
-        sent = found["attempted"] - found["not_sent"]
-        if not sent:
+        due = _due(found)
+        if not due:
             return None
-        share = stats.binomtest(found["ok"], sent).proportion_ci(method="wilson")
-        ends = (share.low, share.high) if sent >= 10 else (math.nan, math.nan)
-        return found["ok"] / sent, *ends
+        share = stats.binomtest(found["ok"], due).proportion_ci(method="wilson")
+        ends = (share.low, share.high) if due >= 10 else (math.nan, math.nan)
+        return found["ok"] / due, *ends
     if found is None or pd.isna(found):
         return None
     column = claim.get("interval", claim["figure"])
@@ -172,7 +177,7 @@ def counts(row: Row, claim: Row) -> tuple[int, ...]:
     for part in claim["figure"].split("."):
         found = found.get(part) if isinstance(found, dict) else None
     if isinstance(found, dict):
-        return (found["attempted"] - found["not_sent"],)
+        return (_due(found),)
     is_known = not claim.get("exact") and not pd.isna(row.get("ok", math.nan))
     return (int(row["ok"]),) if is_known else ()
 

@@ -35,6 +35,10 @@ def test_a_drill_and_its_claims_are_cases(bundle: Path, tmp_path: Path) -> None:
     for claim in drill["claims"]:
         found = [each.tag for each in cases[claim["claim"]]]
         assert found == (["skipped"] if claim["verdict"] == "not decided" else [])
+    for verdict in ("not decided", "cannot be tested here"):
+        claim = {"claim": "c", "verdict": verdict, "evidence": "its samples are gone"}
+        (case,) = cases_of_report({"bundle": {"study": "-"}, "claims": {"claims": [claim]}})
+        assert case[2] is None and case[3] is not None, "it has neither failed nor passed"
     drill["failures"] = ["Durability is fail: 3 of 90 lost."]
     drill["claims"][0] |= {"verdict": "does not hold", "evidence": "3 of 9 <reads>\x1b were ok"}
     cases_of = cases_of_report({"bundle": {"study": "-"}, "drill": drill})

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tools.results.figures import bundle_at, document
+from wanlat.analysis.claims import due_of
 from wanlat.bundle.read import POINTS, bundles_below, read_json
 from wanlat.experiments.drill.model import PHASES
 from wanlat.systems.placement import Layout
@@ -21,13 +22,13 @@ class Fared(NamedTuple):
     """How requests of one client and kind fared in the runs of a drill: a number of each run."""
 
     ok: list[int]
-    sent: list[int]
+    due: list[int]
     p50_s: list[float | None]
     """Of the ok ones, from when they were sent; None where there are none."""
 
     def __str__(self) -> str:
         """All runs together: "358/360"."""
-        return f"{sum(self.ok)}/{sum(self.sent)}"
+        return f"{sum(self.ok)}/{sum(self.due)}"
 
 
 def fared(home: Path, bundle: str, name: str, system: str, client: str, operations: str) -> Fared:
@@ -39,7 +40,7 @@ def fared(home: Path, bundle: str, name: str, system: str, client: str, operatio
     during = [each["phases"]["during"] for each in of]
     return Fared(
         ok=[each["ok"] for each in during],
-        sent=[each["attempted"] - each["not_sent"] for each in during],
+        due=list(map(due_of, during)),
         p50_s=[
             each["from_start"]["p50_ms"] and each["from_start"]["p50_ms"] / 1e3 for each in during
         ],
@@ -49,7 +50,7 @@ def fared(home: Path, bundle: str, name: str, system: str, client: str, operatio
 def requests(
     home: Path, bundle: str, name: str, system: str, client: str, operation: str
 ) -> list[pd.DataFrame]:
-    """Return what a client sent during the fault of a drill, a row a request: a frame of each run.
+    """Return what was due of a client during the fault of a drill, a row a request, by run.
 
     `endpoint`; `at_s`: when it was due, after the fault began; `took_s`, of the ok ones that the
     machine did not make late, from when they were sent; `in_time`: ok before the heal; `put_at`:
@@ -61,20 +62,21 @@ def requests(
             continue
         events = opened.table("events")
         phases_ns = events[events["kind"] == "phase"].set_index("subject")["t_ns"]
-        sent = opened.samples.query(
+        due = opened.samples.query(
             "phase == 'during' and drill_client == @client and operation == @operation"
-        ).dropna(subset="start_ns")
-        ok = sent["outcome"] == "ok"
+            " and outcome != 'not_sent'"
+        )
+        ok = due["outcome"] == "ok"
         puts = opened.samples.query("phase == 'during' and outcome == 'ok'")
         puts = puts[puts["endpoint"].str.startswith("Put")].drop_duplicates("key").set_index("key")
         found.append(
             pd.DataFrame(
                 {
-                    "endpoint": sent["endpoint"],
-                    "at_s": (sent["due_ns"] - phases_ns["during"]) / 1e9,
-                    "took_s": (sent["elapsed_ns"] / 1e9).where(ok & ~sent["late"].eq(True)),
-                    "in_time": ok & (sent["start_ns"] + sent["elapsed_ns"] <= phases_ns["after"]),
-                    "put_at": sent["key"].map(puts["drill_client"]),
+                    "endpoint": due["endpoint"],
+                    "at_s": (due["due_ns"] - phases_ns["during"]) / 1e9,
+                    "took_s": (due["elapsed_ns"] / 1e9).where(ok & ~due["late"].eq(True)),
+                    "in_time": ok & (due["start_ns"] + due["elapsed_ns"] <= phases_ns["after"]),
+                    "put_at": due["key"].map(puts["drill_client"]),
                 }
             )
         )

@@ -34,14 +34,14 @@ class DrillResult:
     def availability(
         self, operation: str, phase: str = "during", *, client: str | None = None
     ) -> float | None:
-        """Return ok ÷ sent of the ``read``s or ``write``s of a phase, 0 to 1.
+        """Return ok ÷ due of the ``read``s or ``write``s of a phase, 0 to 1.
 
         ``client``: of that one's; default: of all clients, the victim's among them. None where
-        nothing was sent; what was due and never sent is in no share. Raises UserError for a client
-        that the drill has not.
+        nothing was due; what this machine could not send is in no share. Raises UserError for a
+        client that the drill has not.
         """
         found = [
-            figures["phases"].get(phase) or {"sent": 0, "ok": 0}
+            figures["phases"].get(phase) or {"attempted": 0, "not_sent": 0, "expired": 0, "ok": 0}
             for whose, kind, figures in self.drill.clients
             if kind == operation and client in (None, whose["client"])
         ]
@@ -51,8 +51,10 @@ class DrillResult:
                 f"No client `{client}` did a `{operation}` in {self.name}; there are `read` "
                 f"and `write`, of {known}."
             )
-        sent = sum(each["sent"] for each in found)
-        return sum(each["ok"] for each in found) / sent if sent else None
+        from wanlat.analysis.claims import due_of
+
+        due = sum(map(due_of, found))
+        return sum(each["ok"] for each in found) / due if due else None
 
 
 @dataclass

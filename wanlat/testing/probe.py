@@ -113,13 +113,13 @@ class _Key:
         A write of unknown outcome may be executed at any time, so what it put is right as well.
         """
         came = [each for each in self.writes if each.object and each.object.sha256 == read.sha256]
-        if read.outcome == "unknown" or not came:
+        if read.outcome in ("unknown", "not_sent") or not came:
             return read  # nothing came, or, as oneshot has found out, nobody's bytes
         last = self._last
         if any(each is last or each.outcome == "unknown" for each in came):
             return replace(read, outcome="ok", error=None)
         number = self.writes.index(came[-1]) + 1
-        if came[-1].outcome == "fail":
+        if came[-1].outcome in ("fail", "not_sent"):
             why = f"bytes of a write that had failed (number {number} to this key)"
         else:
             since = "replaced" if last is not None and last.object else "removed"

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.claims import Verdict
+from wanlat.analysis.claims import Verdict, due_of
+from wanlat.analysis.figures.drill.lacking import TABLES
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of, corrected
 from wanlat.bundle import beneath
 from wanlat.bundle.beneath import POINTS
+from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import bundles_below, is_there, read_json
+from wanlat.bundle.read import bundles_below, has_table, is_there, read_json
 
 Row = Mapping[str, Any]
 
@@ -178,7 +180,7 @@ def _served(document: Row, operations: str) -> dict[str, Any]:
     phases = {phase["name"]: phase[operations] for phase in document["phases"]}
     during = phases["during"]
     return {
-        **{key: during[key] for key in ("attempted", "ok", "not_sent")},
+        **{key: during[key] for key in ("attempted", "ok", "expired", NOT_SENT)},
         "availability": _share(during),
         "availability_by_client": {
             str(client["client"]): _share(figures["phases"]["during"])
@@ -191,9 +193,8 @@ def _served(document: Row, operations: str) -> dict[str, Any]:
 
 
 def _share(figures: Row) -> float | None:
-    """Ok ÷ sent. As stored in older bundles, a share counts what was never sent as well."""
-    sent = figures["attempted"] - figures["not_sent"]
-    return figures["ok"] / sent if sent else None
+    due = due_of(figures)
+    return figures["ok"] / due if due else None
 
 
 def _judged(claims: Sequence[Row]) -> dict[str, Any]:
@@ -223,12 +224,17 @@ def _bundles_at(place: Path) -> list[Path]:
 
 
 def _document(directory: Path) -> Row:
-    """The block `drill` of a bundle's summary.json, or from all of it without one."""
+    """The block `drill` of a bundle's summary.json.
+
+    From all of the bundle where there is none, where evidence is gone since, or where it was made
+    before figures told `expired` from `not_sent`.
+    """
     if read_json(directory / "manifest.json").get("kind") != "drill":
         raise BundleError(
             f"{directory} is the bundle of a study and not of a drill. A matrix is made from what "
             "`wanlat drill run` left; leave this one out."
         )
     path = directory / "summary.json"
-    block: Row | None = read_json(path).get("drill") if is_there(path) else None
-    return block or read_drill(directory).document
+    is_whole = all(has_table(directory, name) for name in TABLES)
+    block: Row | None = read_json(path).get("drill") if is_whole and is_there(path) else None
+    return block if block and NOT_SENT in block else read_drill(directory).document

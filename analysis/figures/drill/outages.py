@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.figures.drill.requests import PHASES, figures_of
+from wanlat.bundle.documents import NOT_SENT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +34,10 @@ intervals, are a hiccup of the machine."""
 LEAST_GOOD = 3
 """Answers in time, after the last disturbance, without which nobody can say that it was over."""
 
-GOOD, LATE, BAD, NOT_SENT = "good", "late", "bad", "not sent"
+GOOD, LATE, BAD, EXPIRED = "good", "late", "bad", "expired"
 """What a request says of its client: ok in time; ok, but it took longer than the limit; not ok;
-never sent, because earlier ones were waiting, which says it all."""
+never sent, because earlier ones were waiting, which says it all. Of one that this machine could not
+send nothing follows: it is left out."""
 ANSWERED = (GOOD, LATE)
 RECOVERY = ("recovered", "recovery_s", "recovery_after_heal_s")
 """What `recovery_of` gives, as summary.json has it."""
@@ -61,8 +63,9 @@ def client_of(
         first = min(begun_s), min(fault["begin_s"] for fault in faults)
         if all(fault["end_s"] is not None for fault in faults):
             last_heal_s = max(fault["end_s"] for fault in faults)
-    limit_ms, slow_ms = normal_of(rows, interval_ms, first and first[0])
-    requests = classified(rows, limit_ms, slow_ms)
+    of_store = rows[rows["outcome"] != NOT_SENT]
+    limit_ms, slow_ms = normal_of(of_store, interval_ms, first and first[0])
+    requests = classified(of_store, limit_ms, slow_ms)
     outages = list(outages_of(requests, first, limit_ms, max(until_s, requests["end_s"].max())))
     slow = [] if first is None else list(slow_stretches_of(requests, first[0]))
     counted_s = [each["duration_s"] for each in outages if not each["before_fault"]]
@@ -126,7 +129,7 @@ def classified(
 ) -> pd.DataFrame:
     """What each of a client's requests says: `status`, `is_slow`, `begin_s` and `end_s`.
 
-    One that was never sent begins and ends when it was due; `end_s` is when it was answered or
+    One that expired begins and ends when it was due; `end_s` is when it was answered or
     given up, or `begin_s` where that is unknown. An answer that the machine made late took no time
     that says anything: it is in time, and not slow.
     """
@@ -142,7 +145,7 @@ def classified(
         {
             "begin_s": begin_s,
             "end_s": requests["end_s"].fillna(begin_s),
-            "status": np.select([~sent, late, ok], [NOT_SENT, LATE, GOOD], BAD),
+            "status": np.select([~sent, late, ok], [EXPIRED, LATE, GOOD], BAD),
             "is_slow": ok & (took_ms > (math.inf if slow_ms is None else slow_ms)),
         }
     )
@@ -162,7 +165,7 @@ def outages_of(
     """
     import numpy as np
 
-    sent = requests[requests["status"] != NOT_SENT].sort_values("begin_s", kind="stable")
+    sent = requests[requests["status"] != EXPIRED].sort_values("begin_s", kind="stable")
     answers_s = sent["end_s"].where(sent["status"].isin(ANSWERED), math.inf)
     next_s = answers_s[::-1].cummin()[::-1]  # of this request, or of one that was sent later
     back_s = -math.inf
@@ -222,7 +225,7 @@ def recovery_of(
     if first is None:
         return NOT_KNOWN
     begun_s, in_force_s = first
-    measured = requests[(requests["end_s"] > begun_s) & (requests["status"] != NOT_SENT)]
+    measured = requests[(requests["end_s"] > begun_s) & (requests["status"] != EXPIRED)]
     early = [each for each in disturbances if each["before_fault"]]
     if measured.empty or any(each["end_s"] > begun_s for each in early):
         return NOT_KNOWN

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle, Series, how_ended, read_bundle
 from wanlat.analysis.claims import Verdict
+from wanlat.analysis.figures.drill.lacking import lacking_of
 from wanlat.analysis.figures.drill.outages import RECOVERY, client_of, recovery_of_all
 from wanlat.analysis.figures.drill.requests import (
     OPERATIONS,
@@ -29,7 +30,9 @@ from wanlat.analysis.figures.drill.verdicts import (
     read_verification,
 )
 from wanlat.analysis.names import count
+from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.outcomes import are_too_many, why_too_many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,9 +56,10 @@ class Drill:
 
     `requests` has one row a due request of the three phases, in order of due time: `client`,
     `operation` (read, write, list), `endpoint`, `key`, `phase`, `outcome` (ok, fail, unknown),
-    `error`, `sent` (bool), `due_s`, `start_s` (NaN if not sent), `end_s` (when it was answered or
-    given up; NaN if unknown), `latency_ms` (end − due), `from_start_ms` (end − start), `late` (the
-    machine made its network later than is accepted).
+    `error`, `sent` (bool; not: it expired, or this machine could not send it), `due_s`, `start_s`
+    (NaN if not sent), `end_s` (when it was answered or given up; NaN if unknown), `latency_ms`
+    (end − due), `from_start_ms` (end − start), `late` (the machine made its network later than is
+    accepted).
     """
 
     bundle: Bundle
@@ -162,6 +166,7 @@ def _read(bundle: Bundle) -> Drill:
     durability = durability_of(
         keys, read_verification(bundle.directory), int((~written.isin(list(keys))).sum())
     )
+    lacking = lacking_of(bundle, requests, events)
     nodes = {name: place["node"] for name, place in places.items()}
     series = bundle.systems[0] if bundle.systems else Series("", "")
     reached = [event.subject for event in events if event.kind == "stage"]
@@ -175,7 +180,10 @@ def _read(bundle: Bundle) -> Drill:
         "longest_outage_s": None if requests.empty else longest_s,
         "recovery_s": recovery["recovery_s"],
         "durability": durability,
-        "claims": claims_of(manifest.get("claims") or (), requests, phases, nodes, durability),
+        "claims": claims_of(
+            manifest.get("claims") or (), requests, phases, nodes, durability, lacking
+        ),
+        "lacking": lacking,
         "passed": False,
         "failures": [],
         **recovery,
@@ -207,18 +215,19 @@ def _read(bundle: Bundle) -> Drill:
             for name, place in places.items()
         ],
         "endpoints": by_endpoint(requests),
+        NOT_SENT: int((requests["outcome"] == NOT_SENT).sum()),
         "late_requests": int(requests["late"].sum()),
         "outages": sorted(outages, key=lambda each: each["begin_s"]),
         "slow": slow,
         **events_of,
         "wrong_reads": int(errors.str.startswith(_WRONG_BYTES).sum()),
     }
-    document["failures"] = list(_failures(document, bundle, is_empty=requests.empty))
+    document["failures"] = list(_failures(document, bundle, requests))
     document["passed"] = not document["failures"]
     return Drill(bundle, _plain(document), requests, origin_ns)
 
 
-def _failures(document: Row, bundle: Bundle, *, is_empty: bool) -> Iterator[str]:
+def _failures(document: Row, bundle: Bundle, requests: pd.DataFrame) -> Iterator[str]:
     """Everything that did not hold, a sentence each, the worst first.
 
     It is what `wanlat drill run` ends with 1 for. Claims that are not decided fail nothing.
@@ -228,8 +237,11 @@ def _failures(document: Row, bundle: Bundle, *, is_empty: bool) -> Iterator[str]
         yield f"{how}{f': {reason.rstrip(chr(46))}' if reason else ''}."
     if durability["verdict"] != "pass":
         yield f"Durability is {durability['verdict']}: {durability['why']}."
-    if bundle.status == "complete" and is_empty:
-        yield "Not one request is recorded."
+    for text in document["lacking"]:
+        yield f"Evidence is lacking: {text}."
+    if are_too_many(document[NOT_SENT], len(requests)):
+        errors = requests.loc[requests["outcome"] == NOT_SENT, "error"]
+        yield why_too_many(document[NOT_SENT], len(requests), str(errors.iloc[-1]))
     if wrong := document["wrong_reads"]:
         yield f"{count(wrong, 'read')} answered with other bytes than were written."
     if missing := durability["unledgered"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wanlat.analysis.stats.intervals import wilson
+from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_table
 
@@ -41,7 +42,7 @@ def requests_of(samples: pd.DataFrame, origin_ns: int) -> pd.DataFrame:
     """Every request that was due in a phase, in order of due time; columns as `Drill.requests`.
 
     A request was answered, or given up, `total_ns` after its start, or `elapsed_ns` where it was
-    not answered whole. One that was never sent has neither start nor end (NaN).
+    not answered whole. One that expired, or was not sent, has neither start nor end (NaN).
     """
     import numpy as np
     import pandas as pd
@@ -50,12 +51,13 @@ def requests_of(samples: pd.DataFrame, origin_ns: int) -> pd.DataFrame:
         return values.to_numpy(dtype="float64", na_value=np.nan) / unit_ns
 
     rows = samples[samples["phase"].isin(PHASES) & samples["due_ns"].notna()]
+    was_sent = rows["start_ns"].notna() & (rows["outcome"] != NOT_SENT)
     words = ["drill_client", "operation", "endpoint", "key", "phase", "outcome", "error"]
     frame = rows[words].astype(object).rename(columns={"drill_client": "client"})
     frame["phase"] = pd.Categorical(frame["phase"], PHASES, ordered=True)
-    frame["sent"] = rows["start_ns"].notna().to_numpy(dtype=bool)
+    frame["sent"] = was_sent.to_numpy(dtype=bool)
     frame["late"] = rows["late"].fillna(False).to_numpy(dtype=bool)
-    due_ns, start_ns = rows["due_ns"], rows["start_ns"]
+    due_ns, start_ns = rows["due_ns"], rows["start_ns"].where(was_sent)
     end_ns = start_ns + rows["total_ns"].fillna(rows["elapsed_ns"])
     for name, at_ns in (("due", due_ns), ("start", start_ns), ("end", end_ns)):
         frame[f"{name}_s"] = plain(at_ns - origin_ns, 1e9)
@@ -67,9 +69,10 @@ def requests_of(samples: pd.DataFrame, origin_ns: int) -> pd.DataFrame:
 def figures_of(requests: pd.DataFrame) -> dict[str, Any]:
     """The figures of `requests`, rows as in `Drill.requests`, as summary.json has them.
 
-    `attempted` counts every request that was due. `not_sent` of them never were, because an earlier
-    one was still waiting; they are among `fail`, and in no share: `availability` is ok ÷ `sent`,
-    0 to 1, with Wilson's 95 % interval, None of both where nothing was sent. Latencies are of the
+    `attempted` counts every request that was due. `expired` of them were never sent, because
+    earlier ones were still waiting; they are among `fail`. `not_sent` could not be sent by this
+    machine, which is no matter of the store's: `availability` is ok ÷ (`attempted` − `not_sent`), 0
+    to 1, with Wilson's 95 % interval, None of both where nothing is left. Latencies are of the
     ok ones (NaN: none) that the machine did not make `late`, from when they were due, and in
     `from_start` from when they were sent.
     """
@@ -77,14 +80,17 @@ def figures_of(requests: pd.DataFrame) -> dict[str, Any]:
     ok = requests[requests["outcome"] == "ok"]
     timed = ok[~ok["late"]]
     due, sent = len(requests), int(requests["sent"].sum())
+    not_sent = int(counts.get(NOT_SENT, 0))
+    counted = due - not_sent
     return {
         "attempted": due,
         **{outcome: int(counts.get(outcome, 0)) for outcome in ("ok", "fail", "unknown")},
         **_latencies(timed["latency_ms"]),
         "sent": sent,
-        "not_sent": due - sent,
-        "availability": len(ok) / sent if sent else None,
-        "availability_ci95": wilson(len(ok), sent) if sent else None,
+        "expired": counted - sent,
+        NOT_SENT: not_sent,
+        "availability": len(ok) / counted if counted else None,
+        "availability_ci95": wilson(len(ok), counted) if counted else None,
         "from_start": _latencies(timed["from_start_ms"]),
     }
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wanlat.analysis.claims import LEAST_SENT, SIGNIFICANCE, Bound, Verdict
+from wanlat.analysis.claims import LEAST_DUE, SIGNIFICANCE, Bound, Verdict
 from wanlat.analysis.figures.drill.requests import quantity
 from wanlat.analysis.names import count
 from wanlat.analysis.stats.intervals import holm, wilson
-from wanlat.bundle.documents import MISSED, OUTCOMES
+from wanlat.bundle.documents import MISSED, NOT_SENT, OUTCOMES
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.outcomes import are_too_many, why_too_many
 from wanlat.bundle.read import read_records
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Key:
     @property
     def expected(self) -> str:
         """What must be found."""
-        if set(self.put) == {"fail"}:
+        if set(self.put) <= {"fail", NOT_SENT}:
             return NEVER
         if "ok" in self.remove:
             # A put of which nobody knows may be executed at any later time.
@@ -146,8 +147,11 @@ def durability_of(
         wrong = ", ".join(f"{counts[name]} {name}" for name in WRONG if counts[name])
         verdict, why = "fail", f"{wrong} of {written}"
     missed = sum(key.was_missed for key in keys.values())
+    strangers = len({key for each in rounds.values() for key in each.answers} - keys.keys())
     if verdict == "pass" and (
-        doubts := [*_doubts(of_rounds, counts["unread"], unledgered, acknowledged, missed)]
+        doubts := [
+            *_doubts(of_rounds, counts["unread"], strangers, unledgered, acknowledged, missed)
+        ]
     ):
         verdict, why = "unknown", "; ".join(doubts)
     return {
@@ -247,7 +251,12 @@ def _counted(verdicts: Iterable[str]) -> dict[str, int]:
 
 
 def _doubts(
-    rounds: Sequence[Row], unread: int, unledgered: int, acknowledged: int, missed: int
+    rounds: Sequence[Row],
+    unread: int,
+    strangers: int,
+    unledgered: int,
+    acknowledged: int,
+    missed: int,
 ) -> Iterator[str]:
     """What stands against saying that nothing was lost."""
     for each in rounds:
@@ -257,6 +266,8 @@ def _doubts(
             yield f"the verification {ROUNDS[each['round']]} is not complete"
     if unread:
         yield f"{count(unread, 'key')} could not be read at every node"
+    if strangers:
+        yield f"{count(strangers, 'key')} that the ledger does not have"
     if unledgered:
         yield f"{count(unledgered, 'write')} that the ledger does not have"
     if missed:
@@ -288,14 +299,19 @@ def claims_of(
     phases: Sequence[Row],
     nodes: Mapping[str, str],
     durability: Row,
+    lacking: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """The claims of a manifest, each with its verdict; `nodes`: where each client ran.
+
+    Where evidence is `lacking`, none is decided.
 
     Verdicts on shares are corrected for all of the drill's; `p` is each one's own (null: none).
     """
     found: list[dict[str, Any]] = []
     for spec in specs:
-        if "availability" in spec:
+        if lacking:
+            verdict, p, evidence = Verdict.NOT_DECIDED, None, "; ".join(lacking)
+        elif "availability" in spec:
             verdict, p, evidence = _on_availability(spec["availability"], requests, phases, nodes)
         else:
             verdict, p, evidence = _on_durability(str(spec.get("durability")), durability)
@@ -332,7 +348,7 @@ def _on_durability(claimed: str, durability: Row) -> Judged:
 def _on_availability(
     spec: Row, requests: pd.DataFrame, phases: Sequence[Row], nodes: Mapping[str, str]
 ) -> Judged:
-    """The verdict on a share of what was sent in a window of a phase, and what it rests on:
+    """The verdict on a share of what was due in a window of a phase, and what it rests on:
 
     "157 of 160 reads from n3 (survivor) between 5 s and 30 s of `during` were ok before its end
     (98.1 %, 95–99 %)"
@@ -352,25 +368,30 @@ def _on_availability(
         chosen &= requests["client"] == client
     in_time = requests["end_s"] <= phase["end_s"]
     rows = requests[chosen & (in_time | ~(requests["start_s"] > phase["end_s"] - OPEN_S))]
-    sent, ok = int(rows["sent"].sum()), int((in_time & (rows["outcome"] == "ok")).sum())
+    is_ours = rows["outcome"] == NOT_SENT
+    expired = int((~rows["sent"] & ~is_ours).sum())
+    due, not_sent = int((~is_ours).sum()), int(is_ours.sum())
+    ok = int((in_time & (rows["outcome"] == "ok")).sum())
     when = f"from {since_s:g} s of `{name}` on" if since_s else f"in `{name}`"
     if until_s is not None:
         when = f"between {since_s:g} s and {until_s:g} s of `{name}`"
     where = f"from {nodes.get(client, client)} ({client})" if client else "from everywhere"
-    evidence = (
-        f"{ok} of {count(sent, what.removesuffix('s'))} {where} {when} were ok before its end"
-    )
-    ci95 = wilson(ok, sent)
-    if sent:
-        share, low, high = (f"{100 * each:.1f}" for each in (ok / sent, *ci95))
+    evidence = f"{ok} of {count(due, what.removesuffix('s'))} {where} {when} were ok before its end"
+    ci95 = wilson(ok, due)
+    if due:
+        share, low, high = (f"{100 * each:.1f}" for each in (ok / due, *ci95))
         evidence += f" ({share} %, {low}–{high} %)"
-    if len(rows) > sent:
-        evidence += f"; {len(rows) - sent} due and never sent"
+    if expired:
+        evidence += f"; {expired} of them expired before they could be sent"
+    if not_sent:
+        evidence += f"; besides, this machine could not send {not_sent}"
+    if are_too_many(not_sent, len(rows)):
+        return Verdict.NOT_DECIDED, None, why_too_many(not_sent, len(rows)).rstrip(".")
     measured_s = phase["end_s"] - phase["begin_s"]
     if not phase["complete"] and (until_s is None or measured_s < until_s):
         said = f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
         return Verdict.NOT_DECIDED, None, said
-    if sent < LEAST_SENT:
+    if due < LEAST_DUE:
         return Verdict.NOT_DECIDED, None, f"{evidence}: too few to decide"
     bound = Bound.of({key: quantity(spec[key]) for key in BOUNDS if key in spec})
-    return *bound.judge(ok / sent, ci95), evidence
+    return *bound.judge(ok / due, ci95), evidence

@@ -1,7 +1,8 @@
-//! ok, fail or unknown: what a request's end says about whether it was executed.
+//! ok, fail, unknown or not_sent: what a request's end says about whether it was executed.
 //!
 //! `fail` is a promise: certainly not executed. Whoever checks a store's durability builds on it,
-//! so everything that leaves a doubt is `unknown`. What leaves none:
+//! so everything that leaves a doubt is `unknown`. `not_sent` promises the same, and that the store
+//! had no part in it: the client's machine could not send the request. What leaves no doubt:
 //!
 //! | end | outcome | why |
 //! | --- | --- | --- |
@@ -9,7 +10,8 @@
 //! | 2xx, complete, body does not check | fail | a read whose answer is wrong |
 //! | 2xx before the request was sent whole | unknown | what did the server act on? |
 //! | 2xx, but another one than expected | unknown of a write, fail of a read | something was done |
-//! | not connected; or no byte of the request taken by the kernel | fail | it never left |
+//! | no socket, port or memory for it ([`is_local`]) before a byte of the request was taken by the kernel | not_sent | the client's machine |
+//! | not connected otherwise; or no byte of the request taken by the kernel | fail | it never left |
 //! | timed out, reset, closed, truncated, malformed after that | unknown | |
 //! | 304, 307, 308; any other 3xx to a read | fail | never followed; the answer says to ask elsewhere |
 //! | any other 3xx to a write | unknown | 303, and often 302, says that it was done, and where to look |
@@ -25,17 +27,19 @@
 //!
 //! 429 is a 4xx like any other: a limiter stands before the work it limits.
 
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::failure::{Cause, Failure, Stage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Ok,
     Fail,
     #[default]
     Unknown,
+    NotSent,
 }
 
 /// How the error of an answer begins that says by itself that there is no such object.
@@ -69,6 +73,10 @@ impl Verdict {
     pub fn unknown(error: impl Into<String>) -> Self {
         Verdict::new(Outcome::Unknown, Some(error.into()))
     }
+
+    pub fn not_sent(error: impl Into<String>) -> Self {
+        Verdict::new(Outcome::NotSent, Some(error.into()))
+    }
 }
 
 /// The verdict on a request that got no complete response, of which the kernel had taken
@@ -84,7 +92,10 @@ pub fn of_failure(failure: &Failure, sent_bytes: usize) -> Verdict {
         Cause::Malformed(what) => format!("malformed response: {what}"),
         Cause::Os(errno) => format!("{} ({stage})", message_of(*errno)),
     };
-    if *stage == Stage::Connect || sent_bytes == 0 {
+    let never_left = *stage == Stage::Connect || sent_bytes == 0;
+    if never_left && matches!(cause, Cause::Os(errno) if is_local(*errno)) {
+        Verdict::not_sent(error)
+    } else if never_left {
         Verdict::fail(error)
     } else {
         Verdict::unknown(error)
@@ -92,11 +103,24 @@ pub fn of_failure(failure: &Failure, sent_bytes: usize) -> Verdict {
 }
 
 /// The verdict on a request for which the machine gave no socket.
-pub fn no_socket(errno: rustix::io::Errno) -> Verdict {
-    of_failure(&Failure::from_errno(Stage::Connect, errno), 0)
+pub fn no_socket(errno: Errno) -> Verdict {
+    Verdict::not_sent(format!("{} (socket)", message_of(errno)))
 }
 
-fn message_of(errno: rustix::io::Errno) -> String {
+/// Does the client's own machine lack what a request needs: descriptors, memory, ports?
+pub fn is_local(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOMEM
+            | Errno::NOBUFS
+            | Errno::ADDRNOTAVAIL
+            | Errno::ADDRINUSE
+    )
+}
+
+fn message_of(errno: Errno) -> String {
     // std adds " (os error 113)", which tells a reader nothing.
     let text = std::io::Error::from(errno).to_string();
     text.rsplit_once(" (os error")
@@ -146,8 +170,6 @@ pub fn of_refusal(refusal: Refusal<'_>, writes: bool) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use rustix::io::Errno;
-
     use super::*;
 
     fn refused(status: u16, code: Option<&str>, writes: bool) -> (Outcome, String) {
@@ -230,6 +252,19 @@ mod tests {
             Os(Errno::HOSTUNREACH),
             0,
             Verdict::fail("no route to host (connect)"),
+        );
+        let no_port = "cannot assign requested address (connect)";
+        is(
+            Stage::Connect,
+            Os(Errno::ADDRNOTAVAIL),
+            0,
+            Verdict::not_sent(no_port),
+        );
+        is(
+            Stage::Body,
+            Os(Errno::NOMEM),
+            9,
+            Verdict::unknown("cannot allocate memory (body)"),
         );
         is(Stage::Send, Reset, 0, Verdict::fail("reset (send)"));
         is(Stage::Send, Reset, 1, Verdict::unknown("reset (send)"));

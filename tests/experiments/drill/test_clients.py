@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -25,8 +27,11 @@ from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.clients import fill
 from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
-from wanlat.experiments.requests import Row
+from wanlat.experiments.requests import Row, Sender
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.objects import ObjectApi
+from wanlat.probes.plan import header_to
+from wanlat.probes.process import Here, Process
 from wanlat.systems.base import Cluster
 
 PATIENT_MS = 60_000
@@ -116,6 +121,24 @@ def test_a_list_that_lacks_a_key_is_none(cluster: Cluster, tmp_path: Path) -> No
 
 def by_due(row: Row) -> int:
     return int(row["due_ns"])
+
+
+def test_what_a_oneshot_had_not_read_when_it_died_was_not_sent() -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
+        started.append(subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr))
+        return Here(started[-1])
+
+    with LoopbackStore("ok") as store:
+        header = header_to(store.target("n1"), deadline_ms=PATIENT_MS)
+        with Sender(spawn, header, threading.Event()) as sender:
+            (request,) = cast(ObjectApi, ObjectApi.of("s3")).buckets(["b"])
+            assert sender.ask(request).outcome != "not_sent"
+            started[0].send_signal(signal.SIGSTOP)
+            sender.hand_over(request)
+            started[0].kill()
+            assert sender.take().outcome == "not_sent"
 
 
 def test_a_oneshot_that_dies_leaves_an_unknown_and_one_that_always_does_ends_all_clients(

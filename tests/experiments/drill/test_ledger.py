@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from wanlat.analysis.figures.drill.verdicts import NEVER, Key
 from wanlat.experiments.drill.ledger import Ledger, Object
 
 
@@ -56,6 +57,14 @@ def test_a_write_is_on_disk_before_it_is_sent_and_its_outcome_after(
     line = json.loads(path.read_text().splitlines()[1])
     assert line.pop("t_ns") > 0
     assert line == {"id": number, "state": "unknown", "error": "timeout (first byte)"}
+
+
+def test_what_was_not_sent_was_not_executed(ledger: Ledger) -> None:
+    put(ledger, "a", owner="me")
+    number, what = remove(ledger, "me") or (-1, None)
+    ledger.complete(number, "not_sent")
+    assert what is not None and ledger.is_expected("a") and not ledger.is_removed("a")
+    assert Key("c", put=["not_sent", "fail"]).expected == NEVER
 
 
 def test_only_what_was_acknowledged_is_read_and_only_what_nobody_reads_is_removed(

@@ -9,6 +9,7 @@ import pytest
 
 from wanlat.experiments.envelope.trial import Sending
 from wanlat.experiments.requests import Workers
+from wanlat.topologies.errors import MachineError
 
 S, MS = 10**9, 10**6
 
@@ -21,6 +22,7 @@ def row(user: str, due_s: float, late_ms: int, took_ms: int, outcome: str = "ok"
 
 
 FINE = [row(f"user{number}", 1.0, 1, 10) for number in range(19)]
+OURS = row("user19", 1.0, 1, 0, "not_sent") | {"error": "no descriptor"}
 LATE = row("user19", 1.0, 300, 700, "unknown")
 
 
@@ -35,6 +37,8 @@ LATE = row("user19", 1.0, 300, 700, "unknown")
         # Its user was still waiting: the cluster is late, not this machine.
         ([*FINE, row("user19", 0.0, 1, 1300, "unknown"), LATE], True, False),
         ([LATE], True, True),
+        # One of two hundred that this machine could not send: of the others all were answered.
+        ([*10 * FINE, *10 * [FINE[0]], OURS], False, False),
     ],
 )
 def test_a_request_that_this_machine_sent_late_disturbs_a_trial_whatever_came_of_it(
@@ -45,3 +49,11 @@ def test_a_request_that_this_machine_sent_late_disturbs_a_trial_whatever_came_of
     sending = Sending(lab, Workers({}, stop), stop, 0, rows)
     came = sending.outcome("window", 0, 0.99, 25 * MS)
     assert ((came.broken is not None), came.is_disturbed) == (is_broken, is_disturbed)
+
+
+def test_a_trial_of_which_this_machine_could_not_send_much_says_nothing() -> None:
+    stop = threading.Event()
+    lab: Any = None
+    sending = Sending(lab, Workers({}, stop), stop, 0, [*FINE, OURS])
+    with pytest.raises(MachineError, match=r"1 of 20 requests .* no descriptor"):
+        sending.outcome("window", 0, 0.9, 25 * MS)

@@ -12,6 +12,9 @@
 //! and used again once it has answered; that answer is dropped. Starting an interpreter takes more CPU
 //! time than many requests, and so a slow store is served by the same few programs.
 //!
+//! A request for which no program became ready, or whose line the program ended without reading, is
+//! `not_sent`: the store had no part in that.
+//!
 //! A program that serves many requests is started before the first one. A request with a deadline of
 //! its own waits at most that long for the program to be ready; the next request uses the same program.
 
@@ -203,7 +206,7 @@ impl Protocol for Exec {
             Err(Silence::Broken(what)) => what,
         };
         let file = self.file();
-        Err(Verdict::fail(format!(
+        Err(Verdict::not_sent(format!(
             "{file} did not become ready: {what}"
         )))
     }
@@ -256,8 +259,11 @@ impl Protocol for Exec {
             record.sha256.clone_from(&ready.sha256);
         }
         let (verdict, is_reusable) = match &done.result {
-            Err(Silence::Broken(what)) if done.sent_bytes == 0 => (Verdict::fail(what), false),
+            Err(Silence::Broken(what)) if done.is_unread => (Verdict::not_sent(what), false),
             Err(Silence::Broken(what)) => (Verdict::unknown(what), false),
+            Err(Silence::Deadline(stage)) if done.is_unread => {
+                (Verdict::not_sent(format!("timeout ({stage})")), false)
+            }
             Err(Silence::Deadline(stage)) => {
                 let (stage, cause) = (*stage, Cause::Timeout);
                 let failure = Failure { stage, cause };
@@ -286,8 +292,9 @@ impl Exec {
 
     /// A program that reports when it is ready.
     fn start(&self) -> Result<Starting, Verdict> {
-        let fail = |error| Verdict::fail(format!("{} cannot be started: {error}", self.file()));
-        let mut program = Program::start(&self.command, &self.environment).map_err(fail)?;
+        let not_sent =
+            |error| Verdict::not_sent(format!("{} cannot be started: {error}", self.file()));
+        let mut program = Program::start(&self.command, &self.environment).map_err(not_sent)?;
         program.tell(NOTHING);
         Ok(Starting {
             program,

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitSta
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::io::{Errno, ioctl_fionbio, read, write};
+use rustix::io::{Errno, ioctl_fionbio, ioctl_fionread, read, write};
 
 use crate::clock;
 use crate::connection::{Wake, wait};
@@ -59,6 +59,8 @@ pub enum Debt {
 pub struct Asked {
     pub timing: Timing,
     pub sent_bytes: usize,
+    /// There is no answer, and the program cannot have read any of the line.
+    pub is_unread: bool,
     /// The answer, without the end of the line.
     pub result: Result<Vec<u8>, Silence>,
 }
@@ -172,9 +174,11 @@ impl Program {
             Err(Silence::Broken(what)) => Err(Silence::Broken(self.last_words(what))),
             Err(silence) => Err(silence),
         };
+        let is_unread = result.is_err() && self.read_nothing(sent_bytes);
         Asked {
             timing,
             sent_bytes,
+            is_unread,
             result,
         }
     }
@@ -238,6 +242,13 @@ impl Program {
             Some(line) => format!("the program {how}: {}", line.trim()),
             None => format!("the program {how}"),
         }
+    }
+
+    /// Was nothing sent, or has it ended while the pipe still held all `sent_bytes` of its line?
+    fn read_nothing(&mut self, sent_bytes: usize) -> bool {
+        let unread = ioctl_fionread(&self.stdin).unwrap_or(0);
+        let has_ended = matches!(self.child.try_wait(), Ok(Some(_)));
+        sent_bytes == 0 || (has_ended && unread >= sent_bytes as u64)
     }
 
     /// Reads what it has written to its standard error.

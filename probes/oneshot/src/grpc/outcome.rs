@@ -17,7 +17,7 @@
 //! | reset by the server with any other code | unknown | |
 //! | not connected; or no byte of the request's frames taken by the kernel | fail | it never left |
 //! | timed out, reset, closed, truncated, malformed after that | unknown | |
-//! | the request is longer than `max_message_bytes` | fail | never sent |
+//! | the request is longer than `max_message_bytes` | not_sent | the client's own limit |
 //! | the answer to a read of Bob's is longer | fail | a read not served has no effect to doubt |
 //! | the answer to anything else is longer | unknown | it was executed, it seems; a method may write |
 
@@ -86,10 +86,10 @@ pub fn of_end(end: &End, facts: &Facts, writes: bool, limit: u64) -> Verdict {
     }
 }
 
-/// A request that was not sent for its length.
-pub fn not_sent(what: &str, bytes: u64, limit: u64) -> Verdict {
-    Verdict::fail(format!(
-        "not sent: {what} is {bytes} bytes long, more than `max_message_bytes`, {limit}"
+/// A request that is longer than the client sends.
+pub fn too_long(what: &str, bytes: u64, limit: u64) -> Verdict {
+    Verdict::not_sent(format!(
+        "{what} is {bytes} bytes long, more than `max_message_bytes`, {limit}"
     ))
 }
 

@@ -174,7 +174,7 @@ impl Grpc {
 
     fn too_long(&self, what: &str, bytes: u64) -> Option<Built<Ready>> {
         let limit = self.max_message_bytes;
-        (bytes > limit).then(|| Built::Unsent(outcome::not_sent(what, bytes, limit)))
+        (bytes > limit).then(|| Built::Unsent(outcome::too_long(what, bytes, limit)))
     }
 
     fn http(&self, path: &str) -> HttpRequest<()> {

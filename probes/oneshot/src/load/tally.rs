@@ -24,6 +24,10 @@ pub struct Tally {
     began_ns: u64,
     ok: u64,
     failed: u64,
+    /// This machine could not; they are not among `failed`.
+    not_sent: u64,
+    /// Of the first of them; 0: none.
+    not_sent_error: u16,
     bytes_read: u64,
     bytes_written: u64,
     in_flight_ns: u64,
@@ -58,6 +62,8 @@ pub struct End {
     done: u64,
     ok: u64,
     failed: u64,
+    not_sent: u64,
+    not_sent_error: Option<String>,
     bytes_read: u64,
     bytes_written: u64,
     /// Due, and never sent.
@@ -103,7 +109,14 @@ impl Tally {
                 self.ok += 1;
                 self.last_ok_ns = self.last_ok_ns.max(record.start_ns + record.elapsed_ns);
             } else {
-                self.failed += 1;
+                if record.outcome == Outcome::NotSent {
+                    if self.not_sent == 0 {
+                        self.not_sent_error = record.error;
+                    }
+                    self.not_sent += 1;
+                } else {
+                    self.failed += 1;
+                }
                 self.last_error = record.error;
                 *self.errors.entry(record.error).or_default() += 1;
             }
@@ -111,7 +124,7 @@ impl Tally {
     }
 
     fn done(&self) -> u64 {
-        self.ok + self.failed
+        self.ok + self.failed + self.not_sent
     }
 
     pub fn progress(&mut self, now_ns: u64) -> Progress {
@@ -150,6 +163,8 @@ impl Tally {
             done: self.done(),
             ok: self.ok,
             failed: self.failed,
+            not_sent: self.not_sent,
+            not_sent_error: (self.not_sent > 0).then(|| shared.names.example(self.not_sent_error)),
             bytes_read: self.bytes_read,
             bytes_written: self.bytes_written,
             left_out: shared.work.left_out(),

@@ -184,7 +184,7 @@ fn an_object_is_told_in_base64_and_checked_by_its_bytes_or_its_hash() {
 fn what_never_becomes_ready_was_told_nothing() {
     let start = |command: Value| probe(json!({"command": command})).call("nothing", json!({}));
     let absent = start(json!(["/no/such/program"]));
-    assert_eq!(absent["outcome"], "fail");
+    assert_eq!(absent["outcome"], "not_sent");
     let error = absent["error"].as_str().unwrap();
     assert!(
         error.starts_with("/no/such/program cannot be started: "),
@@ -192,7 +192,19 @@ fn what_never_becomes_ready_was_told_nothing() {
     );
     let dead = start(json!(["sh", "-c", "echo no module >&2; exit 1"]));
     let error = "sh did not become ready: the program ended with exit code 1: no module";
-    assert_outcome(&dead, "fail", error);
+    assert_outcome(&dead, "not_sent", error);
+}
+
+#[test]
+fn a_program_that_ends_before_it_reads_a_request_has_not_sent_it() {
+    let ready = "read -r line; echo '{\"ok\":true}'";
+    let mut deaf = probe(json!({"command": ["sh", "-c", format!("{ready}; sleep 0.5; exit 3")]}));
+    let unread = deaf.call("nothing", json!({}));
+    let error = "the program ended with exit code 3";
+    assert_outcome(&unread, "not_sent", error);
+    let mut deaf =
+        probe(json!({"command": ["sh", "-c", format!("{ready}; read -r line; exit 3")]}));
+    assert_outcome(&deaf.call("nothing", json!({})), "unknown", error);
 }
 
 #[test]
@@ -201,7 +213,7 @@ fn a_deadline_of_a_requests_own_counts_while_the_program_becomes_ready() {
     let mut probe = probe(json!({"command": ["sh", "-c", script]}));
     let not_yet = "sh did not become ready: it has not answered";
     let early = probe.call("pid", json!({"deadline_ms": 50}));
-    assert_outcome(&early, "fail", not_yet);
+    assert_outcome(&early, "not_sent", not_yet);
     let slow = probe.call("slow", json!({"deadline_ms": 3000}));
     assert_outcome(&slow, "unknown", "timeout (first byte)");
     let took_ms = slow["elapsed_ns"].as_u64().unwrap() / 1_000_000;

@@ -242,16 +242,16 @@ fn a_request_beyond_the_limit_is_never_sent() {
     let record = probe.put_blob(1001);
     assert_outcome(
         &record,
-        "fail",
-        "not sent: the object alone is 1001 bytes long, more than `max_message_bytes`, 1000",
+        "not_sent",
+        "the object alone is 1001 bytes long, more than `max_message_bytes`, 1000",
     );
     assert_eq!(record["sent_ns"], Value::Null);
     // Around 970 bytes there are a key, a time, and what says where they begin.
     let record = probe.put_blob(980);
     assert_outcome(
         &record,
-        "fail",
-        "not sent: the request is 1006 bytes long, more than `max_message_bytes`, 1000",
+        "not_sent",
+        "the request is 1006 bytes long, more than `max_message_bytes`, 1000",
     );
     assert_eq!(server.reached(), []);
     assert_ok(&probe.put_blob(974));
