@@ -178,7 +178,7 @@ def test_another_command_or_none_is_to_be_measured() -> None:
 
 
 def test_a_picture_that_no_page_shows_is_not_kept() -> None:
-    """It can be drawn again from the bundle, and a clone shall stay below 150 MB."""
+    """It can be drawn again from the bundle, and a clone of the tip shall stay below 69 MB."""
     shown = {
         (page.parent / link).resolve()
         for page in RESULTS.parents[0].rglob("*.md")
