@@ -21,6 +21,7 @@ from wanlat.bundle.errors import BundleError
 
 CLUSTERS = [1, 2, 3, 4, 5]
 SPREAD = 0.15
+COMPLETE = {"status": "complete"}
 
 Latencies = Callable[[str, Mapping[str, Any], str, int], np.ndarray]
 
@@ -37,7 +38,7 @@ def starts(seed: int, factor: float = 1.0) -> Latencies:
 
 
 def written(path: Path, values: Latencies, clusters: Sequence[int] = CLUSTERS) -> Path:
-    write_sweep(path, {"replicate": clusters}, systems=(QUORUM,), values=values)
+    write_sweep(path, {"replicate": clusters}, systems=(QUORUM,), values=values, manifest=COMPLETE)
     return path
 
 
@@ -91,7 +92,7 @@ def trips(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path
             )
 
         clusters = {"replicate": [1, 2, 3]}
-        write_sweep(directory, clusters, systems=(QUORUM,), write_point=point)
+        write_sweep(directory, clusters, systems=(QUORUM,), write_point=point, manifest=COMPLETE)
         return directory
 
     return of_round_trips

@@ -57,7 +57,7 @@ def test_names_of_errors_are_read_wherever_they_stand(tmp_path: Path) -> None:
     assert table["endpoint"].to_pylist() == ["Range"] * 5
     slow_down = "http 503 SlowDown"
     assert table["error"].to_pylist() == [None, slow_down, None, "reset", slow_down]
-    later = {"version", "network_error_ns", "late"}  # what the session adds
+    later = {"version", "network_error_ns", "late", "held_up_ns"}  # what the session adds
     assert list(table.schema) == [field for field in tables.LOAD if field.name not in later]
 
 
