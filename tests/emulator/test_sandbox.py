@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulator.plans import mesh, ms
-from wanlat.emulator import failures
+from wanlat.emulator import failures, mounts
 from wanlat.emulator.lab import Lab
 from wanlat.topologies.errors import MachineError
 
@@ -137,3 +137,11 @@ def test_nothing_can_be_imported_once_imports_are_forbidden() -> None:
             sys.exit(name)
     """
     subprocess.run([PYTHON, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "line\nbreak", "carriage\rreturn", "\udcff"])
+def test_a_socket_of_the_hosts_is_found_whatever_its_name_is(tmp_path: Path, name: str) -> None:
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as after:
+        server.bind(str(tmp_path / name).encode("utf-8", "surrogateescape"))
+        after.bind(str(tmp_path / "after"))
+        assert {str(tmp_path / name), str(tmp_path / "after")} <= set(mounts.host_sockets())
