@@ -42,7 +42,7 @@ _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 class Owner:
     """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
 
-    Its programs may write below ``disk``, which is removed at its end, and below ``writable``.
+    ``disk`` is removed at its end. Its programs may write below ``writable``.
 
     Raises MachineError when the machine refuses a sandbox; a mistake of ours as itself.
     """

@@ -145,3 +145,12 @@ def test_a_socket_of_the_hosts_is_found_whatever_its_name_is(tmp_path: Path, nam
         server.bind(str(tmp_path / name).encode("utf-8", "surrogateescape"))
         after.bind(str(tmp_path / "after"))
         assert {str(tmp_path / name), str(tmp_path / "after")} <= set(mounts.host_sockets())
+
+
+def test_the_null_device_that_a_program_is_given_is_the_labs_own(lab: Lab) -> None:
+    script = "import os; os.fchmod(0, os.fstat(0).st_mode & 0o7777)"
+    with open("/dev/null", "r+b") as null, tempfile.TemporaryFile() as said:
+        process = lab.spawn("n1", [PYTHON, "-S", "-c", script], stdin=null, stderr=said)
+        assert process.wait(60) == 1
+        said.seek(0)
+        assert b"OSError: [Errno 30]" in said.read()
