@@ -18,6 +18,7 @@ import pandas as pd
 
 from wanlat.analysis.samples import CHECKED, TIMED, read_samples
 from wanlat.bundle import documents, read
+from wanlat.bundle.beneath import RECORDS
 from wanlat.bundle.errors import NoSamplesError
 
 MEASURED_PHASE = "measure"
@@ -284,7 +285,7 @@ def _asks_for(manifest: Mapping[str, Any], kind: str) -> bool:
 def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
     """Whether a run under load, of disk space or of the envelope left what it was run for."""
     if _asks_for(manifest, "load"):
-        return read.has_table(directory, "load") or any(directory.glob("load*.raw"))
+        return read.has_table(directory, "load") or any((directory / RECORDS).glob("load-*.raw"))
     if _asks_for(manifest, "envelope"):
         return read.is_there(directory / documents.Envelopes.FILE)
     return _asks_for(manifest, "reclaim") and read.has_table(directory, "resources")

@@ -22,7 +22,9 @@ from wanlat.bundle.errors import BundleError
 
 POINTS = "points"
 """The directory of a matrix that has the bundles of its points."""
-_INSIDE = ("charts", "logs", "capture")
+RECORDS = "records"
+"""The directory that a load's client, in the lab, writes its records into."""
+_INSIDE = ("charts", "logs", "capture", RECORDS)
 """Directories of a bundle that hold files of it."""
 _FOR_TEMPORARY_NAMES = 100
 _OPEN = os.O_NOFOLLOW | os.O_CLOEXEC

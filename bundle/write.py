@@ -114,6 +114,11 @@ class BundleWriter:
         """Return the directory of the stores' logs."""
         return self.directory / "logs"
 
+    @property
+    def records(self) -> Path:
+        """Return the directory of the records of loads: the one that a lab's programs may write."""
+        return self.directory / beneath.RECORDS
+
     def write_manifest(self, **changes: Any) -> None:
         """Write ``manifest.json`` anew, with changes; a reader sees the old or the new one."""
         write_manifest(self.directory, self.manifest | changes)

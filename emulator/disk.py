@@ -27,6 +27,8 @@ class LabDirectory:
     """One lab's data on disk. The lock tells other labs that this one lives."""
 
     path: Path
+    nodes: Path
+    """What the lab's programs may write, and no more: not the marker, without which data stays."""
     lock: int
     """A descriptor, locked as long as the lab lives."""
     foreign: tuple[Path, ...]
@@ -58,12 +60,14 @@ def make_directory() -> LabDirectory:
         lock = _lock(made)
         assert lock is not None, f"{made} is new"
         mark(made)  # only now may another lab find it: it is locked
+        nodes = made / "nodes"
+        nodes.mkdir()
     except OSError as error:
         raise UserError(
             f"The lab's data cannot be kept under {store}: {error.strerror}. "
             "Name another directory with WANLAT_LABS, or use --storage memory."
         ) from error
-    return LabDirectory(made, lock, foreign)
+    return LabDirectory(made, nodes, lock, foreign)
 
 
 def _reclaim(store: Path) -> Iterator[Path]:

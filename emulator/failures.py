@@ -7,8 +7,7 @@ not be told of one where wanlat has a bug.
 from __future__ import annotations
 
 import errno
-import textwrap
-import traceback
+from collections.abc import Iterator
 
 from wanlat.topologies.errors import MachineError, WanlatError
 
@@ -48,6 +47,22 @@ def told(error: Exception, what: str) -> Exception:
     if is_refusal(error):
         return MachineError(f"The lab could not {what}: {type(error).__name__}: {error}")
     sent = RuntimeError(f"{type(error).__name__}: {error}")
-    where = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
+    where = "\n".join(f"  {line}" for line in _where(error))
     sent.add_note(f"It happened in the lab's own process:\n{where}\n{REPORT_IT}")
     return sent
+
+
+def _where(error: BaseException) -> Iterator[str]:
+    """Say where an error was raised, after what led to it.
+
+    `traceback` would import modules and read source files, which may be others' in a lab.
+    """
+    before = error.__cause__ or error.__context__
+    if before is not None:
+        yield from _where(before)
+    frames = error.__traceback__
+    while frames is not None:
+        code = frames.tb_frame.f_code
+        yield f"{code.co_filename}:{frames.tb_lineno}, in {code.co_qualname}"
+        frames = frames.tb_next
+    yield f"{type(error).__name__}: {error}"

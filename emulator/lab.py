@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import os
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -42,6 +43,7 @@ Storage = Literal["memory", "disk"]
 Stream = int | IO[Any] | None
 
 _SMALLEST_VOLUME_BYTES = 1 << 20
+_NULL = os.makedev(1, 3)  # Documentation/admin-guide/devices.txt
 _DYING_S = 10.0  # of a program that was killed, on a machine that is very busy
 
 
@@ -123,7 +125,10 @@ class Lab(Impairments):
             self._disk = disk.make_directory()
             self.foreign_files = self._disk.foreign
         try:
-            self._owner = Owner(self._disk.path if self._disk else None, self._writable)
+            on_disk = (self._disk.nodes,) if self._disk else ()
+            self._owner = Owner(
+                self._disk.path if self._disk else None, (*on_disk, *self._writable)
+            )
             self._backend = self._ask(
                 "build",
                 self.plan,
@@ -216,7 +221,7 @@ class Lab(Impairments):
                 )
 
     def _make_nodes(self) -> None:
-        inside = PurePosixPath(self._disk.path if self._disk else LAB_DIRECTORY, "nodes")
+        inside = PurePosixPath(self._disk.nodes if self._disk else f"{LAB_DIRECTORY}/nodes")
         for node in self.plan.nodes:
             directory = inside / node.name
             outside = Path(f"/proc/{self.supervisor_pid}/root{directory}")
@@ -376,4 +381,10 @@ def _descriptor(stream: Stream) -> int | None:
             f"A stream of a lab's process is a file or its descriptor, not {descriptor}. Open "
             "one and pass it; `None` is /dev/null, and `Lab.run` returns what is printed."
         )
-    return descriptor
+    return None if _is_null(descriptor) else descriptor
+
+
+def _is_null(descriptor: int) -> bool:
+    """Whether it is /dev/null: a program that has the host's can change its mode."""
+    found = os.fstat(descriptor)
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == _NULL

@@ -43,10 +43,24 @@ def host_sockets() -> list[str]:
 
     Those below /run are left out: a lab has its own.
     """
-    with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
-        fields = [line.rstrip("\n").split(None, 7) for line in file]
-    paths = {path for *_, path in fields if path.startswith("/")}
+    with open("/proc/net/unix", "rb") as file:
+        paths = {os.fsdecode(path) for path in _paths_of_sockets(file.read())}
     return sorted(path for path in paths if not path.startswith("/run/"))
+
+
+def _paths_of_sockets(table: bytes) -> Iterator[bytes]:
+    """Yield the absolute paths in a table as /proc/net/unix is: a path may have line breaks."""
+    path = b""
+    for line in table.removesuffix(b"\n").split(b"\n"):
+        fields = line.split(None, 7)
+        if len(fields) >= 7 and fields[0].endswith(b":"):
+            if path.startswith(b"/"):
+                yield path
+            path = fields[7] if len(fields) == 8 else b""
+        else:  # of the path before, or the heading
+            path += b"\n" + line
+    if path.startswith(b"/"):
+        yield path
 
 
 def make_private(writable: Sequence[str], sockets: Iterable[str]) -> None:
@@ -63,6 +77,7 @@ def make_private(writable: Sequence[str], sockets: Iterable[str]) -> None:
     # there a store should hear that its disk is full, and not be killed for its neighbour's data.
     room = f"size={(available_memory_bytes() or 0) // 8 * 7}"
     _mount_proc()
+    _cover_control_groups()
     syscalls.mount("tmpfs", "/run", "tmpfs", _HARDENED, f"mode=755,{room}")
     for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
         os.mkdir(directory)  # noqa: PTH102 - pathlib takes longer to import than this to run
@@ -108,7 +123,9 @@ def _send_locked_copy(to: socket.socket) -> None:
 
 
 def _mount_proc() -> None:
-    """Mount a /proc of the lab's processes, in which the machine's settings are read-only.
+    """Mount a /proc of the lab's processes, in which all that is the machine's is read-only.
+
+    Also what nobody may write: the host's root may change its mode, which is the host's too.
 
     Those below /proc/sys/net are the network namespace's, that is the node's, of whoever opens
     them, and stay writable. Sealed, this /proc keeps the kernel from mounting a whole one beside
@@ -118,23 +135,34 @@ def _mount_proc() -> None:
     # In a namespace of its own its owner could mount control groups anew, and write to them.
     with contextlib.suppress(FileNotFoundError), open(_CGROUP_NAMESPACES, "w") as file:
         file.write("0")
-    for path in _settings_of_the_machine():
+    for path in _entries_of_the_machine():
         syscalls.mount(path, path, flags=syscalls.MS_BIND)
         syscalls.set_attributes(path, add=syscalls.MOUNT_ATTR_RDONLY)
     syscalls.mount("/proc/sys/net", "/proc/sys/net", flags=syscalls.MS_BIND)
     syscalls.set_attributes("/proc/sys/net", remove=syscalls.MOUNT_ATTR_RDONLY)
 
 
-def _settings_of_the_machine() -> Iterator[str]:
-    """Yield all of /proc that belongs to no process and may be written, or has what may be."""
+def _entries_of_the_machine() -> Iterator[str]:
+    """Yield all of /proc that belongs to no process."""
     with os.scandir("/proc") as entries:
         for entry in entries:
-            if entry.name.isdigit() or entry.is_symlink():
-                continue
-            if entry.is_dir() or entry.stat().st_mode & (
-                stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-            ):
+            if not entry.name.isdigit() and not entry.is_symlink():
                 yield entry.path
+
+
+def _cover_control_groups() -> None:
+    """Mount nothing on every hierarchy of version 2.
+
+    Who can open a group, if only to read it, may start a process in it: CLONE_INTO_CGROUP, which
+    no read-only mount prevents.
+    """
+    with open("/proc/self/mountinfo", "rb") as file:
+        lines = [line.split(b" - cgroup2 ") for line in file]
+    for point in (before.split()[4] for before, *after in lines if after):
+        # A space, a tab, a line break and a backslash are three octal digits (proc(5)).
+        path = os.fsdecode(point.decode("unicode_escape").encode("latin-1"))
+        with contextlib.suppress(FileNotFoundError):  # something else is mounted above it
+            syscalls.mount("tmpfs", path, "tmpfs", _HARDENED | syscalls.MS_RDONLY)
 
 
 def _cover_sockets(paths: Iterable[str]) -> None:

@@ -17,21 +17,32 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.emulator import interpreter
+from wanlat.emulator.backends import Counters, LateBin, ToldLateness
+from wanlat.emulator.capture import CaptureStatus
 from wanlat.emulator.failures import REPORT_IT
+from wanlat.emulator.links import Direction
 from wanlat.emulator.process import Exit
-from wanlat.emulator.rpc import PICKLE, Closed, Stream
+from wanlat.emulator.rpc import Closed, Stream, pickled
+from wanlat.topologies import errors
 from wanlat.topologies.errors import MachineError, WanlatError
 
 _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 120.0
 """Of any request: the largest lab is built in seconds, even on a busy machine."""
+_ANSWERS = pickled(
+    *(Direction, Counters, ToldLateness, LateBin, CaptureStatus, RuntimeError),
+    *(errors.WanlatError, errors.UserError, errors.MachineError, errors.RunFailed),
+)
+"""All that a supervisor has to say. It stands among programs that may be hostile, and who takes it
+over is not to take over its owner, which is outside.
+"""
 _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 
 
 class Owner:
     """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
 
-    Its programs may write below ``disk``, which is removed at its end, and below ``writable``.
+    ``disk`` is removed at its end. Its programs may write below ``writable``.
 
     Raises MachineError when the machine refuses a sandbox; a mistake of ours as itself.
     """
@@ -48,7 +59,7 @@ class Owner:
         self._answers = {0: started}  # the first comes unasked: the supervisor's process id
         self._exits: dict[int, Future[Exit | None]] = {}
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._stream = Stream(ours, codec=PICKLE)
+        self._stream = Stream(ours, codec=_ANSWERS)
         lifeline_read, lifeline = os.pipe()
         self._lifeline: int | None = lifeline
         with theirs:

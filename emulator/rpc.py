@@ -1,8 +1,11 @@
 """Messages between processes: one a line, over a Unix socket or a program's pipes.
 
 What is between the newlines is JSON, or a pickled object where both ends are ours and nobody else
-can write to the stream. Over a socket, descriptors ride on a message. Every wait may have a
-deadline, and none is by select(), which cannot have descriptors above 1,023.
+can write to the stream. One end may still trust the other no further than for plain data:
+`pickled` has the classes that it takes.
+
+Over a socket, descriptors ride on a message. Every wait may have a deadline, and none is by
+select(), which cannot have descriptors above 1,023.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import array
 import binascii
 import contextlib
+import io
 import json
 import os
 import pickle
@@ -44,6 +48,23 @@ PICKLE = Codec(
     lambda message: binascii.b2a_base64(pickle.dumps(message), newline=False),
     lambda line: pickle.loads(binascii.a2b_base64(line)),
 )
+
+
+def pickled(*classes: type) -> Codec:
+    """Return the codec of pickled objects that makes none of other classes, and calls nothing.
+
+    What is built in and plain (numbers, texts, lists, …) is always allowed. Anything else raises
+    `pickle.UnpicklingError`.
+    """
+    allowed = {(each.__module__, each.__qualname__): each for each in classes}
+
+    class Reader(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> type:
+            if (module, name) not in allowed:
+                raise pickle.UnpicklingError(f"{module}.{name} is not what may be sent here")
+            return allowed[module, name]
+
+    return PICKLE._replace(decode=lambda line: Reader(io.BytesIO(binascii.a2b_base64(line))).load())
 
 
 class Stream:

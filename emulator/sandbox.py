@@ -175,12 +175,11 @@ def wait_until_dismantled(timeout_s: float, unless: int | None = None) -> bool:
 def main() -> None:
     """Run the guard. Arguments: STREAM_FD LIFELINE_FD CALLER_PID DISK DIRECTORY...
 
-    The lab's programs may write below DISK (empty: none), which is removed at the end, and below
-    every DIRECTORY.
+    DISK (empty: none) is removed at the end. The lab's programs may write below every DIRECTORY.
     """
     stream_fd, lifeline, caller_pid = (int(text) for text in sys.argv[1:4])
     disk = sys.argv[4] or None
-    writable = [path for path in sys.argv[4:] if path]
+    writable = sys.argv[5:]
     stream = Stream(socket.socket(fileno=stream_fd), codec=PICKLE)
     for interrupt in _INTERRUPTS:
         signal.signal(interrupt, signal.SIG_IGN)

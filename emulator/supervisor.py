@@ -20,12 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from socket import socket as Socket  # noqa: N812 - Supervisor has a method of the other name
 
-from wanlat.emulator import family, mounts, syscalls
+from wanlat.emulator import family, imports, mounts, syscalls
 from wanlat.emulator.backends import Backend, choice
 from wanlat.emulator.backends.netem import NetemBackend
 from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
 from wanlat.emulator.capture import CaptureStatus, Request
+from wanlat.emulator.failures import told
 from wanlat.emulator.links import Direction, requested
 from wanlat.emulator.machine import Limits, check_limits, explain_sandbox_failure
 from wanlat.emulator.mounts import LAB_DIRECTORY
@@ -113,9 +114,6 @@ class Supervisor:
         except Closed:
             raise
         except Exception as error:
-            # Imported here: what a lab that comes up does not need costs it time.
-            from wanlat.emulator.failures import told
-
             self._stream.send(("error", number, told(error, operation)))
         finally:
             for fd in fds:
@@ -185,6 +183,7 @@ class Supervisor:
             mounts.seal()
         except OSError as error:
             raise MachineError(explain_sandbox_failure(error)) from error
+        imports.forbid()
         self._backend.start(network)
         syscalls.limit_capabilities(_CAPABILITIES)
         return chosen

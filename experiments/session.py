@@ -13,7 +13,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
@@ -309,7 +309,8 @@ class Session:
                 self.bundle.event("turn", setup.name, self._turn.remark)
         self.tell("building the lab")
         capture = captures.prepare(setup.name) if captures else None
-        lab = setup.make_lab(capture, [self.bundle.directory])  # for the records of a load
+        self.bundle.records.mkdir(exist_ok=True)
+        lab = setup.make_lab(capture, [self.bundle.records.absolute()])
         try:
             with lab, lab.lateness.watched(self._note_late):
                 self.bundle.event("lab up", setup.name, lab.backend)
@@ -322,6 +323,8 @@ class Session:
                 yield lab
         finally:
             self._end_turn()
+            with suppress(OSError):  # a load that was cut short has left some
+                self.bundle.records.rmdir()
             if captures and capture:
                 captures.note(setup.name, lab.capture)
         self.bundle.event("lab down", setup.name)

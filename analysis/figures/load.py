@@ -38,6 +38,7 @@ from wanlat.analysis.stats.over_time import (
     summed,
 )
 from wanlat.bundle import load_records
+from wanlat.bundle.beneath import RECORDS
 from wanlat.bundle.documents import NOT_SENT, OUTCOMES
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_table
@@ -105,7 +106,7 @@ def _recorded(bundle: Bundle) -> Iterator[tuple[Series, pd.DataFrame]]:
         frame["outcome"] = outcomes_of(frame)
         for name, rows in frame.groupby("system", sort=False):
             yield known.get(str(name), Series(str(name), "unknown")), rows
-    for path in sorted(bundle.directory.glob("load-*.raw")):
+    for path in sorted((bundle.directory / RECORDS).glob("load-*.raw")):
         table = load_records.records_table(load_records.read_records(path))
         name = path.stem.removeprefix("load-")
         frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)

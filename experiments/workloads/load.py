@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wanlat.bundle import tables
+from wanlat.bundle.beneath import RECORDS
 from wanlat.bundle.documents import LoadClient
 from wanlat.bundle.load_records import read_records, records_table
 from wanlat.bundle.outcomes import are_too_many, why_too_many
@@ -256,7 +257,7 @@ def _warnings(client: LoadClient, end: End, rate: float | None, why: str | None)
 
 def raw_path(bundle: Path, system: str) -> Path:
     """Return where the generator of a system's load writes its records."""
-    return bundle / f"load-{system}.raw"
+    return bundle / RECORDS / f"load-{system}.raw"
 
 
 def add_rows(writer: BundleWriter, system: str, version: str) -> None:

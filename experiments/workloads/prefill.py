@@ -130,7 +130,7 @@ class Filling:
 
         job = LoadJob(
             job="fill",
-            records=session.bundle.directory.absolute() / f".prefill-{self._name}.raw",
+            records=session.bundle.records.absolute() / f"prefill-{self._name}.raw",
             api=self._api,
             buckets=spec.bucket_names,
             objects=spec.objects,

@@ -109,7 +109,7 @@ class ReclaimWorkload(Workload):
         self.tell("removing", 0, total)
         job = LoadJob(
             job="remove",
-            records=self.bundle.directory.absolute() / f".reclaim-{self.name}.raw",
+            records=self.bundle.records.absolute() / f"reclaim-{self.name}.raw",
             api=self._api,
             buckets=[BUCKET],
             objects=spec.objects,

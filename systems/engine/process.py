@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wanlat.bundle import beneath
 from wanlat.emulator.process import how_it_ended
 from wanlat.systems.engine.definition import Stop
 from wanlat.systems.errors import SystemFailed
@@ -61,7 +62,7 @@ class NodeProcess:
                     "it was to be started again, and its former process has not ended after "
                     f"{_END_WITHIN_S:g} s"
                 ) from None
-        with self.log.open("ab") as log:
+        with beneath.appended(self.log) as log:
             self._log_begins = log.tell()
             self.process = lab.spawn(
                 self.node, list(self.argv), env=dict(self.env), stdout=log, stderr=log
@@ -88,7 +89,7 @@ class NodeProcess:
 
     def printed(self) -> str:
         """Return what the process that was started last has printed so far."""
-        with self.log.open("rb") as log:
+        with beneath.opened(self.log) as log:
             log.seek(self._log_begins)
             return log.read().decode("utf-8", "replace")
 

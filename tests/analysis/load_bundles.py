@@ -94,7 +94,8 @@ def write_load(
     if rows is None:
         rows = rows_of(store, duration_s=duration_s, seed=seed)
     if raw:
-        (directory / f"load-{series[0]}.raw").write_bytes(raw_of(rows))
+        (directory / "records").mkdir()
+        (directory / "records" / f"load-{series[0]}.raw").write_bytes(raw_of(rows))
     else:
         whole = rows.assign(system=series[0], version=series[1])
         whole.to_parquet(directory / "load.parquet")

@@ -152,7 +152,7 @@ def test_a_killed_runs_records_are_read_as_its_table_would_have_been(tmp_path: P
     part = {"duration_s": 15, "store": Store(fails=0.01)}
     write_load(tmp_path / "table", **part)
     write_load(tmp_path / "raw", raw=True, **part)
-    path = tmp_path / "raw" / "load-minio.raw"
+    path = tmp_path / "raw" / "records" / "load-minio.raw"
     path.write_bytes(path.read_bytes()[:-30])  # its last record is torn
     with changing(tmp_path / "raw" / "manifest.json") as manifest:
         manifest["status"] = "running"

@@ -69,6 +69,23 @@ def settings() -> Iterator[str]:
                     yield str(path)
 
 
+def modes() -> Iterator[str]:
+    """Of what is the machine's below /proc, and set to what they are."""
+    for path in Path("/proc").iterdir():
+        if not path.name.isdigit() and not path.is_symlink():
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if succeeds(os.chmod, path, mode):
+                yield str(path)
+
+
+def control_groups() -> Iterator[str]:
+    """Those that a process could be started in, which can be read: CLONE_INTO_CGROUP."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        point = line.split()[4]
+        if " - cgroup2 " in line and Path(point, "cgroup.procs").exists():
+            yield point
+
+
 def devices() -> Iterator[str]:
     for path in Path("/dev").rglob("*"):
         is_device = path.is_char_device() or path.is_block_device()
@@ -138,7 +155,17 @@ def main() -> None:
     own = syscalls.CLONE_NEWNS
     found = {
         f"{way.__name__} {how}".strip(): apart(flags, way)
-        for way in (files, settings, devices, mounts, remounts, sockets, processes)
+        for way in (
+            files,
+            settings,
+            modes,
+            control_groups,
+            devices,
+            mounts,
+            remounts,
+            sockets,
+            processes,
+        )
         for how, flags in (("", own), ("in a namespace", own | syscalls.CLONE_NEWUSER))
     }
     print(json.dumps({way: opened for way, opened in found.items() if opened}))

@@ -40,7 +40,6 @@ def store_of(mine: Path) -> Path:
 def leave_dead() -> Path:
     """The data of a lab that was killed."""
     made = disk.make_directory()
-    (made.path / "nodes").mkdir()
     os.close(made.lock)
     return made.path
 
@@ -57,6 +56,15 @@ def test_a_lab_beside_a_users_data_leaves_it_as_it_was(mine: Path) -> None:
     with Lab(mesh(1), storage="disk") as lab:
         lab.run("n1", ["sh", "-c", "echo kept > file"])
     assert contents(mine) == before
+
+
+def test_no_program_of_a_lab_keeps_its_data_from_being_removed(mine: Path) -> None:
+    with Lab(mesh(1), storage="disk") as lab:
+        (made,) = store_of(mine).iterdir()
+        script = 'cd "$0"; echo kept >nodes/n1/file; echo x >.wanlat || rm .wanlat || touch other'
+        assert lab.run("n1", ["sh", "-c", script, str(made)]).returncode != 0
+        assert (made / "nodes" / "n1" / "file").exists()
+    assert not made.exists()
 
 
 def test_what_dead_labs_left_is_removed_and_living_ones_stay(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 import resource
 import socket
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from wanlat.emulator.rpc import JSON, PICKLE, Closed, Stream
+from wanlat.emulator.capture import CaptureStatus
+from wanlat.emulator.rpc import JSON, PICKLE, Closed, Stream, pickled
+from wanlat.topologies.errors import MachineError, UserError
 
 LARGE = "x" * 3_000_000
 
@@ -69,3 +72,34 @@ def test_a_program_is_asked_over_pipes_with_descriptors_beyond_what_select_takes
             with pytest.raises(Closed):
                 stream.receive(60)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class Calls:
+    """What an attacker who has one end sends to the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_what_is_not_allowed_is_neither_made_nor_called(tmp_path: Path) -> None:
+    one, other = socket.socketpair()
+    sender = Stream(one, codec=PICKLE)
+    receiver = Stream(other, codec=pickled(RuntimeError, MachineError, CaptureStatus))
+    for refused in (Calls(tmp_path / "made"), [Calls(tmp_path / "made")], os.mkdir, UserError("")):
+        sender.send(("error", 1, refused))
+        with pytest.raises(pickle.UnpicklingError):
+            receiver.receive(10)
+    assert not (tmp_path / "made").exists()
+    status = CaptureStatus(1, 2, {"dc1->dc2": 3})
+    sender.send([status, {"set": {1, None, 0.5}}, b"bytes"])
+    assert receiver.receive(10)[0] == [status, {"set": {1, None, 0.5}}, b"bytes"]
+    error = MachineError("no")
+    error.add_note("because")
+    sender.send(error)
+    received = receiver.receive(10)[0]
+    assert (type(received), str(received), received.__notes__) == (MachineError, "no", ["because"])
+    sender.close()
+    receiver.close()

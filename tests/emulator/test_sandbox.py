@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.emulator.plans import mesh, ms
+from wanlat.emulator import failures, mounts
 from wanlat.emulator.lab import Lab
+from wanlat.topologies.errors import MachineError
 
 PYTHON = sys.executable
 ESCAPES = Path(__file__).with_name("escapes.py")
@@ -105,3 +107,50 @@ def test_devices_that_programs_need_work(lab: Lab) -> None:
 def test_programs_may_be_other_users_and_on_other_nodes(lab: Lab) -> None:
     assert inside(lab, "unshare --user --map-user=1000 id -u") == "1000"
     assert "10.2.0.1" in inside(lab, "ip netns exec n2 ip -brief address")
+
+
+def test_the_supervisor_runs_nothing_that_a_program_puts_over_its_modules() -> None:
+    package = Path(failures.__file__).resolve().parent
+    script = """
+        cp -r "$1" /run/copy
+        for each in $(find /run/copy -name '*.py'); do echo 'open("/run/ran", "w")' >"$each"; done
+        mount --bind /run/copy "$1"
+        rm -r /run/wanlat/nodes/n2; touch /run/wanlat/nodes/n2
+    """
+    with Lab(mesh(2, wan=ms(1)), backend="wire") as attacked:
+        inside(attacked, script, package)
+        with pytest.raises(MachineError):
+            attacked.run("n2", ["true"])
+        inside(attacked, "! test -e /run/ran")
+
+
+def test_nothing_can_be_imported_once_imports_are_forbidden() -> None:
+    code = """if True:
+        import importlib, sys
+        from wanlat.emulator import imports
+        imports.forbid()
+        for name in ("wave", "wanlat.emulator.reaper", "_lsprof", "encodings.idna"):
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                continue
+            sys.exit(name)
+    """
+    subprocess.run([PYTHON, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "line\nbreak", "carriage\rreturn", "\udcff"])
+def test_a_socket_of_the_hosts_is_found_whatever_its_name_is(tmp_path: Path, name: str) -> None:
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as after:
+        server.bind(str(tmp_path / name).encode("utf-8", "surrogateescape"))
+        after.bind(str(tmp_path / "after"))
+        assert {str(tmp_path / name), str(tmp_path / "after")} <= set(mounts.host_sockets())
+
+
+def test_the_null_device_that_a_program_is_given_is_the_labs_own(lab: Lab) -> None:
+    script = "import os; os.fchmod(0, os.fstat(0).st_mode & 0o7777)"
+    with open("/dev/null", "r+b") as null, tempfile.TemporaryFile() as said:
+        process = lab.spawn("n1", [PYTHON, "-S", "-c", script], stdin=null, stderr=said)
+        assert process.wait(60) == 1
+        said.seek(0)
+        assert b"OSError: [Errno 30]" in said.read()

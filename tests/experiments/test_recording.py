@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from benchmarks.points.__main__ import simulated_points
+from tests.emulator.plans import mesh, ms
 from wanlat.bundle.write import claim_directory, write_document
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
 from wanlat.experiments.matrix import run_matrix
 from wanlat.experiments.matrix_points import prepare_matrix
-from wanlat.experiments.session import Recording, silent
+from wanlat.experiments.session import LabSetup, Recording, Session, silent
 from wanlat.experiments.workers import Jobs, Worker
 from wanlat.topologies.errors import UserError
 
@@ -99,3 +100,19 @@ def test_a_directory_that_cannot_be_made_has_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("")
     with pytest.raises(UserError, match="--out"):
         claim_directory(tmp_path / "results" / "mine")
+
+
+def test_programs_of_a_lab_write_into_the_bundle_where_records_go_and_nowhere_else(
+    tmp_path: Path,
+) -> None:
+    recorded = recording(tmp_path / "bundle")
+    setup = LabSetup(name="toy", plan=mesh(2, wan=ms(1)), client="n1", seed=1, backend="wire")
+    script = 'cd "$0"; echo kept >records/load; ! touch file logs/file; ! ln -s / logs/link'
+
+    def work() -> None:
+        with Session(recorded, setup).lab(is_proved=False) as lab:
+            done = lab.run("n1", ["sh", "-ec", script, str(tmp_path / "bundle")])
+            assert done.returncode == 0, done.stderr
+
+    recorded.carry_out(work)
+    assert (tmp_path / "bundle" / "records" / "load").read_text() == "kept\n"

@@ -60,7 +60,7 @@ def events_of(bundle: Path, kind: str) -> list[Any]:
 def test_every_request_of_the_load_is_a_row_and_its_client_is_accounted_for(bundle: Path) -> None:
     rows = pd.read_parquet(bundle / "load.parquet")
     load = manifest_of(bundle)["load"]["quorum"]
-    assert not list(bundle.glob("load*.raw"))
+    assert not list(bundle.rglob("load*.raw"))
     assert len(rows) == load["done"] > 50
     assert (set(rows.system), set(rows.outcome), set(rows.bucket)) == ({"quorum"}, {"ok"}, {0, 1})
     assert set(rows.endpoint) == {"GetObject", "PutObject", "HeadObject", "RemoveObject"}
@@ -177,7 +177,7 @@ def test_a_load_that_is_cut_short_says_so_and_keeps_what_was_measured(
 ) -> None:
     file = study(tmp_path, loaded("duration: 10min, idle: 0s, rate: 200"), sites=1)
     out = tmp_path / "bundle"
-    raw, probed = out / "load-quorum.raw", out / "samples.jsonl"
+    raw, probed = out / "records" / "load-quorum.raw", out / "samples.jsonl"
     argv = command("run", file, "--out", str(out))
     started = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
     await_that(

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from systems_doubles import StandInLab, plan_of, toy
 
+from wanlat.bundle.errors import BundleError
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.process import what_is_full
@@ -59,6 +60,15 @@ def test_nothing_is_removed_through_a_link_that_a_program_of_the_lab_made(
     with pytest.raises(MachineError, match="link"):
         start(lab, tmp_path)
     assert (mine / "toy" / "thesis").read_text() == "mine"
+
+
+def test_a_log_that_is_a_link_is_not_written_through(lab: StandInLab, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "toy-n2.log").symlink_to(tmp_path / "mine")
+    with pytest.raises(BundleError, match="link"):
+        start(lab, tmp_path / "logs")
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_a_process_that_dies_ends_the_start_with_its_log_and_leaves_none(

@@ -50,8 +50,8 @@ def test_it_is_listed_and_has_said_how_to_look_at_it_and_change_it(up: Up) -> No
     assert re.search(rf"^ *{up.process.pid} +{up.name} ", here("lab", "list").stdout, re.M)
     assert here("lab", "show", "--lab", str(up.process.pid)).returncode == 0
     said = up.said.read_text()
-    for words in ("wanlat lab show", "wanlat lab change dc1/dc2", "wanlat lab restore", "nsenter"):
-        assert words in said
+    for words in ("show", "change dc1/dc2", "restore", f"exec --lab {up.name} n1 -- bash"):
+        assert f"wanlat lab {words}" in said
 
 
 def test_a_change_is_what_packets_meet_until_it_is_restored_and_is_told(up: Up) -> None:
@@ -196,7 +196,7 @@ def test_a_large_lab_is_told_in_few_lines_and_killed_leaves_nothing(tmp_path: Pa
     text = TOPOLOGY.replace("[n1, n2]", "60").replace("[n3]", "60")
     with lab_up(tmp_path, "--cables", text=text) as many:
         said = many.said.read_text()
-        assert len(said.splitlines()) < 15 and "120 nodes in all" in said
+        assert len(said.splitlines()) < 15 and "120 nodes" in said
         shown = many("show").stderr
         assert len(shown.splitlines()) < 50 and "dc1->dc2" in shown
         refused = many("change", "dc1-1", "delay=5ms")

@@ -181,14 +181,9 @@ def _introduce(lab: Lab, name: str) -> None:
         (f"cut {site} --for 10s", "let nothing pass; heal ends it"),
         ("restore", "back to the topology"),
         (f"exec --lab {name} {node.name} -- ip route", "one command on a node"),
+        (f"exec --lab {name} {node.name} -- bash", f"a shell, on one of {len(lab.nodes)} nodes"),
     )
     print_table((), commands, indent="  wanlat lab ", to=say)
-    pid = lab.supervisor_pid
-    say(f"A shell on {node.name} ({node.address}), one of {len(lab.nodes)} nodes in all:")
-    say(
-        f"  nsenter --target {pid} --user --preserve-credentials --mount --pid --uts --ipc "
-        f"--net=/proc/{pid}/root/run/netns/{node.name} --wd=/ bash"
-    )
     say("Ctrl-C ends it.")
 
 
