@@ -80,16 +80,24 @@ def in_ns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @cache
-def samples(directory: Path) -> pd.DataFrame:
-    """The measured requests that succeeded on a network that was as asked for; latency in ms."""
+def sent(directory: Path) -> pd.DataFrame:
+    """The measured requests, whatever came of them; latency in ms."""
     found = table(directory, "samples")
-    found = found[(found["phase"] == "measure") & (found["outcome"] == "ok")].copy()
-    if "late" in found:  # the network was, and they were taken again
-        found = found[~found["late"].eq(True)]
+    found = found[found["phase"] == "measure"].copy()
     found["ms"] = found["total_ns"].astype(float) / 1e6
     if "placement" not in found:
         found["placement"] = "unknown"
     return found
+
+
+@cache
+def samples(directory: Path) -> pd.DataFrame:
+    """Those that succeeded on a network that was as requested."""
+    found = sent(directory)
+    found = found[found["outcome"] == "ok"]
+    if "late" in found:  # the network was, and they were resampled
+        found = found[~found["late"].eq(True)]
+    return found.copy()
 
 
 @cache
