@@ -120,3 +120,12 @@ def test_a_system_of_any_name_has_its_diagram_among_the_charts() -> None:
 
     trace: Any = {"system": "x/../../../victim", "endpoint": "Put/Object", "placement": "local"}
     assert "/" not in stem(trace) and stem(trace).startswith("trace-x")
+
+
+def test_what_no_xml_may_hold_is_in_no_file_that_is_written(tmp_path: Path) -> None:
+    from xml.etree import ElementTree
+
+    from wanlat.output import write
+
+    write(tmp_path / "junit.xml", "<a>\ufffe\uffff</a>")
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().text
