@@ -24,7 +24,7 @@ POINTS = "points"
 """The directory of a matrix that has the bundles of its points."""
 RECORDS = "records"
 """The directory that a load's client, in the lab, writes its records into."""
-_INSIDE = ("charts", "logs", "capture", RECORDS)
+INSIDE = ("charts", "logs", "capture", RECORDS)
 """Directories of a bundle that hold files of it."""
 _FOR_TEMPORARY_NAMES = 100
 _OPEN = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -105,6 +105,7 @@ def refuse_links(directory: Path) -> None:
 @contextmanager
 def _directory_of(path: Path, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the directory of a file, open, and the file's name in it."""
+    _refuse_climbing(path)
     root = _root_of(path)
     *way, name = path.relative_to(root).parts
     if make:
@@ -126,12 +127,35 @@ def _directory_of(path: Path, *, make: bool = False) -> Iterator[tuple[int, str]
 
 def _root_of(path: Path) -> Path:
     """The bundle that a file is of: that of the matrix, of a file of one of its points."""
-    root = path.parent
-    if root.name in _INSIDE:
-        root = root.parent
-    matrix = root.parent.parent
-    is_point = root.parent.name == POINTS and os.path.lexists(matrix / "manifest.json")
-    return matrix if is_point else root
+    place = path.parent
+    # A point first: one that is named as a directory of files must not hide its matrix.
+    if (matrix := _matrix_of(place)) is not None:
+        return matrix
+    root = place.parent if place.name in INSIDE else place
+    return _matrix_of(root) or root
+
+
+def _matrix_of(point: Path) -> Path | None:
+    """The matrix that a directory is a point of, if it is one."""
+    matrix = point.parent.parent
+    is_point = point.parent.name == POINTS and os.path.lexists(matrix / "manifest.json")
+    return matrix if is_point else None
+
+
+def file_name(text: str) -> str:
+    """The text as a part of a file's name: it leads nowhere, whatever words a bundle has."""
+    return re.sub(r"[^\w.+=@-]+", "-", text.replace("/", ".")).lstrip(".-") or "none"
+
+
+def _refuse_climbing(path: Path) -> None:
+    """Raise BundleError for `..` below a directory of a bundle, or a name that is not printed."""
+    inside = False
+    for part in path.parts:
+        if part == ".." and inside:
+            raise BundleError(f"{path} may lead out of the bundle. Name it without `..`.")
+        inside |= part in {POINTS, *INSIDE}
+    if not path.name.isprintable():
+        raise BundleError(f"{path!r} has a control character in its name.")
 
 
 def _refuse_link(directory: int, name: str, path: Path) -> None:

@@ -9,9 +9,12 @@ reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from wanlat.bundle import beneath
 
 SCHEMA_VERSION = 2
 """Of a bundle; a reader refuses what is newer than itself."""
@@ -770,6 +773,13 @@ class Point(Document):
     began: str | None = None
     ended: str | None = None
     attempts: int = 0
+
+    @field_validator("directory")
+    @classmethod
+    def _is_no_directory_of_files(cls, directory: str) -> str:
+        if PurePath(directory).name in beneath.INSIDE:
+            raise ValueError("is what a bundle calls a directory of its own files")
+        return directory
 
 
 class Points(Document):

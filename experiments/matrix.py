@@ -143,7 +143,9 @@ class _Running:
         self.progress = Progress(self._directory, prepared.points)
         self._manifest = prepared.manifest
         if is_resumed:
-            self._manifest |= read_unfinished(self._directory).kept(prepared.systems)
+            self._manifest |= read_unfinished(self._directory, is_trusted=True).kept(
+                prepared.systems
+            )
             self.progress.read()
         for point in prepared.points:
             if not (self._directory / point.directory).exists():  # it was never begun, or removed

@@ -48,6 +48,7 @@ from wanlat.experiments.config.matrix import (
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning, instruments, machine
 from wanlat.experiments.prepare import Prepared, prepare
+from wanlat.experiments.reach import reach
 from wanlat.experiments.run import requested, run
 from wanlat.experiments.session import CaptureWanted, Outcome, Report, Setup
 from wanlat.systems import registry
@@ -500,6 +501,11 @@ class Unfinished:
             "shard": Shard.parse(shard) if (shard := self.manifest.get("shard")) else None,
         }
 
+    @property
+    def outside(self) -> list[str]:
+        """What it names outside the bundle, in words. Raises UserError."""
+        return reach(self.manifest, [point.study for point in points_of(self.study)])
+
     def prepared(self) -> PreparedPoints[Any]:
         """Return it as it was prepared then, looking at nothing again. Raises UserError."""
         study, how = self.study, self.how
@@ -562,10 +568,13 @@ def unfinished_of(directory: Path, manifest: dict[str, Any]) -> Unfinished:
     return found
 
 
-def read_unfinished(directory: Path, by: str | None = None) -> Unfinished:
+def read_unfinished(
+    directory: Path, by: str | None = None, *, is_trusted: bool = False
+) -> Unfinished:
     """Return a bundle to resume ``by`` a command (None: whichever).
 
-    Raises UserError where there is none, or one that has no points.
+    Raises UserError where there is none, or one that has no points, or one that is not trusted and
+    names programs or files of this machine.
     """
     try:
         kind = read_manifest(directory).kind
@@ -579,7 +588,14 @@ def read_unfinished(directory: Path, by: str | None = None) -> Unfinished:
     command = _UNFINISHED[kind][1]
     if by not in (None, command):
         raise UserError(f"`wanlat {command} --resume {directory}` resumes that.")
-    return unfinished_of(directory, read_json(directory / "manifest.json"))
+    found = unfinished_of(directory, read_json(directory / "manifest.json"))
+    if not is_trusted and (outside := found.outside):
+        raise UserError(
+            f"--resume {directory}: the bundle names what is outside of it, and resuming would run "
+            f"or read that on this machine: {listing(outside)}. If you trust the bundle, give "
+            "--trust, too."
+        )
+    return found
 
 
 def check_same_programs(

@@ -134,6 +134,10 @@ Advise = Annotated[
     ),
 ]
 Resume = Annotated[Path | None, option("BUNDLE", "Resume an incomplete run")]
+Trust = Annotated[
+    bool,
+    flag("With --resume: use the programs and files outside the bundle that it names", "--trust"),
+]
 Bobd = Annotated[
     Path | None, option("PATH", "Program of the system bob", exists=True, dir_okay=False)
 ]

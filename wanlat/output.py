@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
 _BEGINNING = 5
 _FIGURES = re.compile(r"|–|[?0-9].*")
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 _volume = {"level": 0}  # below 0: quiet; above: verbose
 
 

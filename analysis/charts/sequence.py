@@ -45,6 +45,7 @@ from wanlat.analysis.names import format_ms
 from wanlat.analysis.report import replace_text
 from wanlat.analysis.trace import Trace, traces_of
 from wanlat.analysis.trace_messages import BACKGROUND, OTHER, REQUEST, Row
+from wanlat.bundle.beneath import file_name
 
 PATH = "#d55e00"
 """Vermillion of Okabe and Ito's palette, and its blue: distinct to everybody's eyes."""
@@ -103,7 +104,7 @@ def stem(trace: Trace) -> str:
     """The name of its files among a bundle's charts: "trace-quorum-Get-local"."""
     placement = trace["placement"]
     known = (placement,) if is_known(placement) else ()
-    return "-".join(("trace", trace["system"], trace["endpoint"].replace("/", "."), *known))
+    return "-".join(("trace", *map(file_name, (trace["system"], trace["endpoint"], *known))))
 
 
 class _Picture:

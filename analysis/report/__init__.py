@@ -129,7 +129,8 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
     return [
         Picture(stem, str(figure.get_label()), tuple(save(figure, place / stem, svg=svg)))
-        for stem, figure in charts_of(summary)
+        for words, figure in charts_of(summary)
+        for stem in (beneath.file_name(words),)
     ]
 
 

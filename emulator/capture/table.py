@@ -6,10 +6,8 @@ part at a time, so that memory stays bounded.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wanlat.bundle import beneath
 from wanlat.bundle.tables import compact, schema_of
 from wanlat.emulator.capture import rows_of
 from wanlat.topologies.errors import MachineError, UserError
@@ -88,10 +87,13 @@ def write_table(files: Mapping[str | None, Path], target: Path) -> TableSummary:
     Raises UserError when a file is no record of ours, MachineError when the table cannot be
     written (a full disk).
     """
-    partial = target.with_name(f".{target.name}.partial")
     packets, cut_short = 0, False
     try:
-        with pq.ParquetWriter(partial, SCHEMA, **compact(SCHEMA)) as writer:
+        target.parent.stat()  # a directory that is not there is a slip: it is not made
+        with (
+            beneath.replacing(target) as whole,
+            pq.ParquetWriter(whole, SCHEMA, **compact(SCHEMA)) as writer,
+        ):
             for system, file in files.items():
                 names, rows, is_cut = _read(rows_of(file))
                 for begin in range(0, len(rows), _ROWS_AT_A_TIME):
@@ -99,15 +101,11 @@ def write_table(files: Mapping[str | None, Path], target: Path) -> TableSummary:
                     writer.write_table(_as_table(part, system, names))
                 packets += len(rows)
                 cut_short |= is_cut
-        os.replace(partial, target)
     except OSError as error:
         raise MachineError(
             f"The table of packets {target} cannot be written: {error.strerror or error}. The "
             "record itself is not lost: `wanlat capture table` makes the table again."
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
     return TableSummary(packets, cut_short)
 
 

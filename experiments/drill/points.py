@@ -26,6 +26,7 @@ from wanlat.experiments.matrix_points import (
     parameters_of,
     seed_of_all,
 )
+from wanlat.experiments.reach import reach
 from wanlat.experiments.session import CaptureWanted, Outcome, Report
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
@@ -180,21 +181,32 @@ def _points(
 class UnfinishedDrills(Unfinished):
     """The bundle of several drills, and what its manifest says."""
 
+    @property
+    def drills(self) -> list[Drill]:
+        """Its drills. Raises UserError where this version has no such drills."""
+        try:
+            return [Drill.model_validate(each) for each in self.manifest["drills"]]
+        except ValueError as error:
+            raise UserError(
+                f"--resume {self.directory}: its drills are none to this version of wanlat "
+                f"(it was begun by {self.manifest.get('wanlat')}): {error}"
+            ) from error
+
+    @property
+    def outside(self) -> list[str]:
+        """What it names outside the bundle, in words. Raises UserError."""
+        names = self.manifest["how"]["names"]
+        drills = [each.model_copy(update={"systems": names}) for each in self.drills]
+        return reach(self.manifest, drills)
+
     def again(self, systems: Sequence[Mapping[str, Any]] = ()) -> PreparedDrills:
         """Prepare it as it was begun; ``systems`` as of `prepare_drills`.
 
         Raises UserError or MachineError.
         """
         told = self.manifest["how"]
-        try:
-            drills = [Drill.model_validate(each) for each in self.manifest["drills"]]
-        except ValueError as error:
-            raise UserError(
-                f"--resume {self.directory}: its drills are none to this version of wanlat "
-                f"(it was begun by {self.manifest.get('wanlat')}): {error}"
-            ) from error
         more = told | {"claims": [*map(Path, told["claims"])], "systems": systems}
-        return prepare_drills(drills, **more, **self.how)
+        return prepare_drills(self.drills, **more, **self.how)
 
     def prepared(self) -> PreparedDrills:
         """Return it as it was prepared then, looking at nothing again."""

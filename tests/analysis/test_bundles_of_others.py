@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answers import changing
@@ -112,3 +113,19 @@ def test_a_page_of_several_reads_no_link_either(tmp_path: Path) -> None:
     ended = here("report", str(bundle), str(STORED / "study"), "-o", str(tmp_path / "page.html"))
     assert ended.returncode and "link" in ended.stderr
     assert CANARY not in ended.stderr and not (tmp_path / "page.html").exists()
+
+
+def test_a_system_of_any_name_has_its_diagram_among_the_charts() -> None:
+    from wanlat.analysis.charts.sequence import stem
+
+    trace: Any = {"system": "x/../../../victim", "endpoint": "Put/Object", "placement": "local"}
+    assert "/" not in stem(trace) and stem(trace).startswith("trace-x")
+
+
+def test_what_no_xml_may_hold_is_in_no_file_that_is_written(tmp_path: Path) -> None:
+    from xml.etree import ElementTree
+
+    from wanlat.output import write
+
+    write(tmp_path / "junit.xml", "<a>\ufffe\uffff</a>")
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().text

@@ -72,6 +72,32 @@ def test_a_pipe_is_refused_and_not_waited_for(bundle: Path) -> None:
         beneath.opened(bundle / "manifest.json")
 
 
+@pytest.mark.parametrize("name", ["charts", "logs", "capture"])
+def test_a_point_of_such_a_name_hides_no_link(bundle: Path, outside: Path, name: str) -> None:
+    (bundle / "manifest.json").write_text("{}")
+    (outside.parent / name).mkdir()
+    (outside.parent / name / "tables.md").write_bytes(CANARY)
+    (bundle / "points").symlink_to(outside.parent)
+    path = bundle / "points" / name / "tables.md"
+    with pytest.raises(BundleError, match="link"):
+        beneath.opened(path)
+    with pytest.raises(BundleError, match="link"), beneath.replacing(path) as file:
+        file.write(b"mine")
+
+
+def test_no_words_of_a_bundle_lead_out_of_its_charts(bundle: Path, outside: Path) -> None:
+    (bundle / "charts").mkdir()
+    climbing = bundle / "charts" / f"trace-x/../../../{outside.parent.name}/pwn.png"
+    with pytest.raises(BundleError), beneath.replacing(climbing) as file:
+        file.write(b"mine")
+    with pytest.raises(BundleError), beneath.replacing(bundle / "a\nb") as file:
+        file.write(b"mine")
+    assert [*outside.parent.iterdir()] == [outside]
+    for words in ("x/../../y", "..", "\n::error::", "/etc/passwd"):
+        named = beneath.file_name(words)
+        assert (Path("charts") / named).parts == ("charts", named) and named.isprintable()
+
+
 def test_what_is_written_replaces_a_link_and_follows_none(bundle: Path, outside: Path) -> None:
     for name in ("tables.md", ".tables.md.partial"):
         (bundle / name).symlink_to(outside)
@@ -101,7 +127,10 @@ def test_a_writer_that_fails_leaves_the_file_before(bundle: Path) -> None:
     assert path.read_bytes() == b"before" and [*bundle.iterdir()] == [path]
 
 
-@pytest.mark.parametrize("place", ["..", ".", "../x", "x/../../y", "/etc", "x\n::error::y", "\x1b"])
+@pytest.mark.parametrize(
+    "place",
+    ["..", ".", "../x", "x/../../y", "/etc", "x\n::error::y", "\x1b", "charts", "logs", "capture"],
+)
 def test_a_point_lies_in_its_matrix(place: str) -> None:
     point = {"point": 0, "name": "x", "system": "quorum", "values": {}}
     assert documents.Point.model_validate({**point, "directory": "points/x-1.5_b"})

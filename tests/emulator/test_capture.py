@@ -154,4 +154,9 @@ def test_a_table_that_cannot_be_written_leaves_none_and_is_told(
         with pytest.raises(UserError, match="not a whole record"):
             write_table({None: tmp_path / "junk.pcapng"}, table)
     assert not table.exists()
+    other = tmp_path / "other"
+    other.write_text("of the user")
+    planted = tmp_path / f".{table.name}.partial"
+    planted.symlink_to(other)
     assert write_table({None: pcapng}, table).packets == 1
+    assert planted.is_symlink() and other.read_text() == "of the user"

@@ -107,6 +107,7 @@ def run(
     backend: o.Backend = None,
     out: o.Out = None,
     resume: o.Resume = None,
+    trusted: o.Trust = False,
     capture: o.CaptureWish = False,
     capture_limit: o.CaptureLimit = o.DEFAULT_LIMIT,
     capture_snap: o.CaptureSnap = o.DEFAULT_SNAP,
@@ -131,12 +132,14 @@ def run(
         o.refuse_others(
             context,
             f"--resume {resume} goes on as that run was begun",
-            *("resume", "systems", "jobs", "engine", "scheduler"),
+            *("resume", "trusted", "systems", "jobs", "engine", "scheduler"),
         )
         from wanlat.experiments.matrix_points import read_unfinished
 
         trust(systems)
-        unfinished = cast("UnfinishedDrills", read_unfinished(resume, "drill run"))
+        unfinished = cast(
+            "UnfinishedDrills", read_unfinished(resume, "drill run", is_trusted=trusted)
+        )
         use_bobd(bobd, unfinished.manifest["how"]["names"])
         every = unfinished.again()
     else:

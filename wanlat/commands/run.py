@@ -71,6 +71,7 @@ def run(
     backend: o.Backend = None,
     out: o.Out = None,
     resume: o.Resume = None,
+    trusted: o.Trust = False,
     capture: o.CaptureChoice = None,
     capture_limit: Annotated[
         Size | None,
@@ -104,12 +105,12 @@ def run(
         o.refuse_others(
             context,
             f"--resume {resume} goes on as that run was begun",
-            *("resume", "systems", "jobs", "engine", "scheduler"),
+            *("resume", "trusted", "systems", "jobs", "engine", "scheduler"),
         )
         from wanlat.experiments.matrix_points import read_unfinished
 
         trust(systems)
-        unfinished = read_unfinished(resume, "run")
+        unfinished = read_unfinished(resume, "run", is_trusted=trusted)
     read = unfinished.study if unfinished else STUDIES.load(str(study))
     names = None if systems is None or unfinished else adopted(systems)
     use_bobd(bobd, names or read.systems)
