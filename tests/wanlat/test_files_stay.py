@@ -11,6 +11,7 @@ import pytest
 
 from tests.command_line import CHECKOUT, here
 from wanlat.bundle.write import take_directory
+from wanlat.output import replace_junit
 from wanlat.topologies.errors import UserError
 
 BUNDLES = CHECKOUT / "tests" / "data" / "bundles" / "2"
@@ -72,6 +73,26 @@ def test_with_force_it_is_replaced(words: str, name: str, mine: Callable[[str], 
 def test_a_report_for_a_ci_replaces_the_one_before(mine: Callable[[str], Path]) -> None:
     words = ("compare", f"{BUNDLES}/study", f"{BUNDLES}/study", "--junit", "junit.xml")
     assert [here(*words).returncode for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "text", ["<?xml version='1.0'?>\n<project/>", "<testsuitesque/>", "<?xml?><a><testsuites/></a>"]
+)
+def test_a_report_for_a_ci_replaces_no_other_xml(mine: Callable[[str], Path], text: str) -> None:
+    file = mine("pom.xml")
+    file.write_text(text)
+    with pytest.raises(UserError, match="another file"):
+        replace_junit(file, "<testsuites/>")
+    assert file.read_text() == text
+
+
+def test_a_report_for_a_ci_follows_no_link(mine: Callable[[str], Path]) -> None:
+    file, link = mine("before.xml"), Path("junit.xml")
+    file.write_text("<testsuites/>")
+    link.symlink_to(file)
+    with pytest.raises(UserError, match="another file"):
+        replace_junit(link, "<testsuites></testsuites>")
+    assert file.read_text() == "<testsuites/>"
 
 
 def test_a_bundle_that_came_with_a_link_is_no_way_out_of_it(mine: Callable[[str], Path]) -> None:
