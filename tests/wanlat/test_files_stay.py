@@ -107,6 +107,16 @@ def test_a_bundle_that_came_with_a_link_is_no_way_out_of_it(mine: Callable[[str]
         take_directory(bundle, "")
 
 
+def test_a_file_that_is_called_as_our_own_stays(mine: Callable[[str], Path]) -> None:
+    """A run that is killed leaves one with a random name, which the next removes."""
+    left, file = mine("out/.wanlat-reserve.0123456789abcdef.partial"), mine("out/.wanlat-reserve")
+    with pytest.raises(UserError, match="not empty"):
+        take_directory(file.parent, "")
+    take_directory(file.parent, "", is_new=False).close()
+    assert file.read_text() == "mine"
+    assert not left.exists()
+
+
 def test_cleaning_removes_no_environment_of_the_users(tmp_path: Path) -> None:
     own = tmp_path / "venv"
     own.mkdir()
