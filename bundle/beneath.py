@@ -76,7 +76,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises BundleError where a directory on the way is a link, OSError.
     """
     with _directory_of(path, make=True) as (directory, name):
-        partial = f".{name[:_FOR_TEMPORARY_NAMES]}.{secrets.token_hex(8)}.partial"
+        partial = partial_name(f".{name[:_FOR_TEMPORARY_NAMES]}")
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN
         made = os.open(partial, how, 0o666, dir_fd=directory)
         try:
@@ -87,6 +87,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             with suppress(OSError):
                 os.unlink(partial, dir_fd=directory)
             raise
+
+
+def partial_name(beginning: str) -> str:
+    """Return a random name that `is_partial`; ``beginning`` starts with a dot."""
+    return f"{beginning}.{secrets.token_hex(8)}.partial"
 
 
 def is_partial(name: str) -> bool:

@@ -38,7 +38,7 @@ from wanlat.topologies.errors import DiskFull, MachineError, UserError
 _WAIT_S = 3.0
 """Of a run that was killed, the processes are gone within moments, and the lock with them."""
 _RESERVE = ".wanlat-reserve"
-"""What a run leaves that was killed in its first moments."""
+"""How the name of a file begins that keeps room; a killed run leaves it."""
 _RESERVED_BYTES = 256 << 10
 """A manifest takes some tens of KiB, and there are two of them while it is replaced."""
 
@@ -253,7 +253,7 @@ def take_directory(
 
 def _is_of_killed_run(path: Path) -> bool:
     """Whether a run that was killed in its first moments left a file."""
-    return path.name == _RESERVE or beneath.is_partial(path.name)
+    return beneath.is_partial(path.name)
 
 
 def _no_directory(directory: Path, error: OSError) -> UserError:
@@ -286,10 +286,13 @@ class Hold:
                         f"Another run is writing to {directory}. Wait for its end, or end it."
                     ) from None
                 time.sleep(0.1)
-        self._reserve = directory / _RESERVE
+        for left in directory.glob(f"{_RESERVE}.*"):
+            if beneath.is_partial(left.name):
+                left.unlink()
+        self._reserve = directory / beneath.partial_name(_RESERVE)
         # Bytes that no file system makes smaller, in blocks that are really taken. In a file of its
         # own: a bundle may have come with a link of that name.
-        with suppress(OSError), beneath.replacing(self._reserve) as file:
+        with suppress(OSError), self._reserve.open("xb") as file:
             file.write(os.urandom(reserve_bytes))
 
     def make_room(self) -> None:

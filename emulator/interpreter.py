@@ -44,12 +44,16 @@ def bare_environment() -> dict[str, str]:
 
 def which(program: str) -> str | None:
     """Return where a program is, as PATH leads to it from anywhere; None where it does not."""
-    return shutil.which(program, path=without_relative(os.environ.get("PATH", os.defpath)))
+    return shutil.which(program, path=without_relative(os.environ.get("PATH", "")))
 
 
 def without_relative(search_path: str) -> str:
-    """Return a list of directories as of PATH without those that depend on where one stands."""
-    return os.pathsep.join(filter(os.path.isabs, search_path.split(os.pathsep)))
+    """Return a list of directories as of PATH without those that depend on where one stands.
+
+    Where none remains it is the system's: an empty one would be the current directory.
+    """
+    named = filter(os.path.isabs, search_path.split(os.pathsep))
+    return os.pathsep.join(named) or os.defpath
 
 
 @contextmanager

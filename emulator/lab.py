@@ -270,7 +270,7 @@ class Lab(Impairments):
         environment = {
             "HOME": str(home),
             "TMPDIR": str(home),
-            "PATH": without_relative(os.environ.get("PATH", os.defpath)),
+            "PATH": without_relative(os.environ.get("PATH", "")),
             "LANG": os.environ.get("LANG", "C.UTF-8"),
             **(env or {}),
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 import stat
 from contextlib import suppress
@@ -61,16 +62,36 @@ def runtime_directory() -> Path | None:
     """Return the private directory for what this user's runs share while they last.
 
     In ``$XDG_RUNTIME_DIR`` where that is this user's, else in /tmp. None where it can be in
-    neither: another user may have taken the name.
+    neither: another user, or something else of this user's, may have the name.
     """
     user = os.geteuid()
     given = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}")
+    name = f"wanlat-turns-{user}"
     with suppress(OSError):
         if given.is_absolute() and given.stat().st_uid == user:
-            return make_private(given / "wanlat")
+            return _make_marked(given / name)
     with suppress(OSError):
-        return make_private(_SHARED / f"wanlat-{user}")
+        return _make_marked(_SHARED / name)
     return None
+
+
+def _make_marked(directory: Path) -> Path:
+    """Make a private directory with the marker, unless it is there; return it.
+
+    Raises OSError where it cannot be, and where what is there has no marker.
+    """
+    if not os.path.lexists(directory):
+        # It appears with its marker: another run may look for it at the same moment.
+        fresh = directory.with_name(f".{directory.name}.{secrets.token_hex(8)}")
+        fresh.mkdir(mode=0o700)
+        try:
+            (fresh / MARKER).write_text(f"{directory.name}\n", encoding="utf-8")
+            fresh.rename(directory)
+        except OSError:
+            shutil.rmtree(fresh, ignore_errors=True)
+    if not is_marked(directory):
+        raise FileExistsError(errno.EEXIST, "wanlat did not make it", str(directory))
+    return make_private(directory)
 
 
 def mark(directory: Path) -> None:

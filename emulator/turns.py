@@ -49,7 +49,10 @@ def take(waiting: Callable[[], object], longest_s: float = LONGEST_S) -> Turn:
         return Turn(None, "without a turn: no directory of this user's own can be made in /tmp")
     holders, until_s = list[int](), 0.0
     while True:
-        turn, now_held_by = _try(directory)
+        try:
+            turn, now_held_by = _try(directory)
+        except OSError as error:
+            return Turn(None, f"without a turn: {directory}: {error.strerror}")
         if turn is not None:
             return turn
         if now_held_by != holders:
@@ -70,13 +73,18 @@ def _try(directory: Path) -> tuple[Turn | None, list[int]]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = int(os.pread(fd, 20, 0) or 0)
+            held_by = os.pread(fd, 20, 0)
             os.close(fd)
+            pid = int(held_by) if held_by.isdigit() else 0
             holders.append(pid)
             stopped += [pid] if is_stopped(pid) else []
             continue
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(os.getpid()).encode(), 0)
+        except OSError:
+            os.close(fd)
+            raise
         remark = f"another turn, because stopped: {', '.join(map(str, stopped))}" if stopped else ""
         return Turn(fd, remark), []
     return None, holders

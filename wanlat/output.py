@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
-_BEGINNING = 5
+_BEGINNING = 1000
+_JUNIT = re.compile(rb"\s*(<\?xml[^>]*\?>\s*)?(<testsuites[\s/>]|\Z)")
 _FIGURES = re.compile(r"|–|[?0-9].*")
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -89,21 +91,44 @@ def refuse_to_replace(paths: Iterable[Path], *, force: bool) -> None:
         raise UserError(f"{there[0]} exists; --force replaces it.")
 
 
-def write(path: Path, text: str, *, append: bool = False) -> None:
-    """Write a file that the user named. Raises UserError.
-
-    A file of another kind, which begins otherwise, is not replaced.
-    """
+def append(path: Path, text: str) -> None:
+    """Write to the end of a file that the user named. Raises UserError."""
     try:
-        if not append and path.exists():
-            with path.open("rb") as before:
-                begins = before.read(_BEGINNING)
-            if begins not in (b"", text.encode()[:_BEGINNING]):
-                raise UserError(f"{path} is another file, which would be lost. Name a new one.")
-        with path.open("a" if append else "w", encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8") as file:
             file.write(printed(text))
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}. Name another.") from error
+        raise _unwritable(path, error) from error
+
+
+def replace_junit(path: Path, text: str) -> None:
+    """Write a report for a CI, in one step, in place of the one before. Raises UserError.
+
+    A file of another kind is not replaced, and a link is not followed.
+    """
+    try:
+        if path.is_symlink() or (path.exists() and not _is_junit(path)):
+            raise UserError(f"{path} is another file, which would be lost. Name a new one.")
+        partial = path.with_name(f".{secrets.token_hex(8)}.partial")
+        try:
+            with partial.open("x", encoding="utf-8") as file:
+                file.write(printed(text))
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _is_junit(path: Path) -> bool:
+    """Whether a file is a report for a CI, or empty."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as before:
+        return _JUNIT.match(before.read(_BEGINNING)) is not None
+
+
+def _unwritable(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path} cannot be written: {error.strerror}. Name another.")
 
 
 def print_table(

@@ -108,6 +108,7 @@ def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[
     test, given = request.node.nodeid, request.config.getoption("--wanlat-bundles")
     base = Path(given) if given else request.config.rootpath / "results" / "tests"
     name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", test.replace("::", "."))
+    is_theirs = base.exists()
     directory = claim_directory(base / name)
     about: Any = {
         "storage": "memory",
@@ -115,7 +116,6 @@ def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[
         "systems": (),
         "own": {"study": {"name": test}},
     }
-    is_theirs = base.exists()
     manifest = manifest_of("study", topology=None, seed=wanlat_seed, **about)
     recording = Recording(directory, {**manifest, "command": ["pytest", test]})
     yield recording

@@ -44,7 +44,8 @@ def _leave_out_current_directory() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(named)
     else:
         os.environ.pop("PYTHONPATH", None)
-    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, _entries("PATH")))
+    # Without an entry it would be the current directory again; so it is without PATH for some.
+    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, _entries("PATH"))) or os.defpath
     if here in map(os.path.normpath, named):
         return
     # Installed packages come after Python's own modules; a user may well stand among them.

@@ -1,6 +1,6 @@
 """The matrix: drills × systems, and in each cell what a reader would look for in the timeline.
 
-A cell has two lines, reads and writes. From the left: the share of what was sent during the fault
+A cell has two lines, reads and writes. From the left: the share of what was due during the fault
 that was ok, a box for each client; how many were due and never sent; the p99 during the fault, the
 darker the more it exceeds that before; and, over both lines, how long until all was normal again
 and what was lost.

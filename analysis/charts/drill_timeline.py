@@ -349,8 +349,9 @@ def _caption(picture: Picture) -> Iterator[str]:
         f"{count(len(drill.requests), 'request')}, each a mark where it was due, as high as it "
         "took from then on, waiting for its turn included: a stall is a falling ramp. Solid line: "
         "the deadline. Dotted: an answer that takes longer counts as an outage. Strips: share that "
-        f"was ok of what was sent, in bins of {width_s:g} s by due time, white where nothing was "
-        "due. Shaded: a fault in force, named at the top; ticks in its bar: single occurrences."
+        "was ok of what was due (without what this machine could not send), in bins of "
+        f"{width_s:g} s by due time, white where nothing was due. Shaded: a "
+        "fault in force, named at the top; ticks in its bar: single occurrences."
     )
     names = [name for name, *_ in picture.faults]
     full = [name for name in names if name != _short(name)] + shortened([drill.series])

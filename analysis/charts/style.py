@@ -151,7 +151,7 @@ def scale_of(colours: Sequence[str], text: str) -> tuple[Any, str]:
     return tuple(Patch(facecolor=colour, linewidth=0) for colour in colours), text
 
 
-SHARES_KEY = scale_of([colour_of(n / 10) for n in range(11)], "0 to 100 % ok of what was sent")
+SHARES_KEY = scale_of([colour_of(n / 10) for n in range(11)], "0 to 100 % ok of what was due")
 
 
 def styles(series: Sequence[Series]) -> dict[Series, SeriesStyle]:

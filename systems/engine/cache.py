@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
 
-from wanlat.emulator.own_directories import cache_home
+from wanlat.emulator.own_directories import MARKER, cache_home, is_marked
 from wanlat.emulator.turns import is_stopped
 from wanlat.systems.engine.definition import Install
 from wanlat.topologies.errors import MachineError
@@ -288,15 +288,28 @@ def _holder(file: TextIO) -> str:
     return file.read().strip() or "?"
 
 
-def demand_ours(directory: Path, proof: str) -> None:
-    """Raise MachineError where a directory of the cache was not made by wanlat.
+def demand_installed(directory: Path, name: str) -> None:
+    """Raise MachineError where a directory of finished builds has no receipt of that program.
 
-    It is about to be removed, and ``proof`` is the file that wanlat leaves in it.
+    It is about to be removed. A receipt of another format is one.
     """
-    if directory.is_symlink() or (
-        directory.is_dir() and any(directory.iterdir()) and not (directory / proof).is_file()
-    ):
+    try:
+        receipt = json.loads((directory / RECEIPT).read_text(encoding="utf-8"))
+        is_ours = receipt["name"] == name and "format" in receipt
+    except (OSError, ValueError, KeyError, TypeError):
+        is_ours = False
+    _demand(directory, is_ours, RECEIPT)
+
+
+def demand_building(directory: Path) -> None:
+    """Raise MachineError where a directory of a build is not wanlat's, or leads elsewhere."""
+    leads_on = any((directory / each).is_symlink() for each in ("out", "work"))
+    _demand(directory, is_marked(directory) and not leads_on, MARKER)
+
+
+def _demand(directory: Path, is_ours: bool, proof: str) -> None:
+    if directory.is_symlink() or (directory.is_dir() and any(directory.iterdir()) and not is_ours):
         raise MachineError(
-            f"{directory} was not made by wanlat: it has no {proof}. Move it away, or set "
-            "WANLAT_CACHE to another directory."
+            f"{directory} was not made by wanlat: its {proof} is missing, or not of this. Move it "
+            "away, or set WANLAT_CACHE to another directory."
         )

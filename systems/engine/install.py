@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 
-from wanlat.emulator.own_directories import MARKER, mark
+from wanlat.emulator.own_directories import mark
 from wanlat.emulator.reaper import Reaped
 from wanlat.systems.engine.cache import (
-    RECEIPT,
     WAY_OUT,
     Cache,
     Receipt,
     contents_of,
-    demand_ours,
+    demand_building,
+    demand_installed,
     exclusive,
     sha256_of,
 )
@@ -168,8 +168,8 @@ def _install(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
 
 
 def _build(recipe: Recipe, cache: Cache, reporter: Reporter, held: int) -> Installed:
-    demand_ours(cache.installed(recipe.name, recipe.install), RECEIPT)
-    demand_ours(cache.build(recipe.name, recipe.install), MARKER)
+    demand_installed(cache.installed(recipe.name, recipe.install), recipe.name)
+    demand_building(cache.build(recipe.name, recipe.install))
     building = cache.make(cache.build(recipe.name, recipe.install))
     mark(building)
     place = Place(out=building / "out", work=cache.make(building / "work"))

@@ -40,6 +40,7 @@ def said(path: Path | str, *arguments: str, environment: dict[str, str] | None =
             [path, *arguments],
             timeout_s=_ANSWER_S,
             check=True,
+            cwd="/",  # cargo and others run what a file where the user stands names
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

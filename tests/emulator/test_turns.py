@@ -108,7 +108,29 @@ def test_a_directory_that_another_user_took_keeps_nobody_waiting(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
     monkeypatch.setattr(own_directories, "_SHARED", tmp_path)
     (tmp_path / "own").mkdir()
-    (tmp_path / f"wanlat-{os.geteuid()}").symlink_to(tmp_path / "own")
+    (tmp_path / f"wanlat-turns-{os.geteuid()}").symlink_to(tmp_path / "own")
     with turns.take(not_to_wait) as turn:
         assert turn.remark
     assert not any((tmp_path / "own").iterdir())
+
+
+def test_a_directory_of_the_users_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_directories, "_SHARED", tmp_path / "absent")
+    for name in ("wanlat", f"wanlat-turns-{os.geteuid()}"):
+        (tmp_path / name).mkdir(mode=0o755)
+        (tmp_path / name / "turn-0").write_text("mine")
+    with turns.take(not_to_wait) as turn:
+        assert "without a turn" in turn.remark
+    for name in ("wanlat", f"wanlat-turns-{os.geteuid()}"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o755
+        assert (tmp_path / name / "turn-0").read_text() == "mine"
+
+
+def test_where_a_turn_cannot_be_opened_there_is_none() -> None:
+    directory = own_directories.runtime_directory()
+    assert directory is not None
+    (directory / "turn-0").mkdir()
+    with turns.take(not_to_wait) as turn:
+        assert "without a turn" in turn.remark

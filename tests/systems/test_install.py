@@ -21,10 +21,20 @@ from systems_doubles import fake_recipe, plain_reporter
 from tests.command_line import CHECKOUT, ran, write_program
 from tests.needs import needs
 from tests.processes import alive, descendants
+from wanlat.emulator.own_directories import mark
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.catalogue import install_systems, list_systems, list_tools
-from wanlat.systems.engine.cache import Cache, Receipt, contents_of, exclusive, sha256_of
+from wanlat.systems.engine.cache import (
+    RECEIPT,
+    Cache,
+    Receipt,
+    contents_of,
+    demand_building,
+    demand_installed,
+    exclusive,
+    sha256_of,
+)
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import Damaged, find_installed, install
 from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool, unpinned
@@ -617,3 +627,19 @@ def test_a_go_command_that_go_install_refuses_is_built_with_its_replacements(
     said = ran(made.path, check=True)
     assert said.stderr == "the replacement\n"
     assert "go install` refuses it" in cache.log("tool", recipe.install).read_text()
+
+
+@pytest.mark.parametrize("text", ["mine", "{}", '{"format": 2, "name": "another"}'])
+def test_a_receipt_of_something_else_makes_no_directory_ours(tmp_path: Path, text: str) -> None:
+    (tmp_path / RECEIPT).write_text(text)
+    with pytest.raises(MachineError, match="not made by wanlat"):
+        demand_installed(tmp_path, "fake")
+
+
+def test_a_build_whose_directories_are_links_is_not_gone_on_with(tmp_path: Path) -> None:
+    demand_building(tmp_path / "new")
+    mark(tmp_path)
+    demand_building(tmp_path)
+    (tmp_path / "work").symlink_to(tmp_path.parent)
+    with pytest.raises(MachineError, match="not made by wanlat"):
+        demand_building(tmp_path)

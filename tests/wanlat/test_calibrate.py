@@ -11,7 +11,7 @@ import pytest
 from tests.command_line import here
 from tests.late_network import accepting_late_packets
 from wanlat.commands import calibrate as command
-from wanlat.topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError, UserError
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,25 @@ def test_a_chart_that_cannot_be_written_in_the_end_is_an_error_of_the_machine(
     monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda _: Figure())
     (tmp_path / "x.svg").mkdir()
     with pytest.raises(MachineError, match=r"x\.svg cannot be written: Is a directory"):
-        command._draw({"topology": "near"}, tmp_path / "x.svg")
+        command._draw({"topology": "near"}, tmp_path / "x.svg", force=True)
+
+
+def test_a_chart_replaces_no_file_that_came_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda _: Figure())
+    mine = (Path("results", "calibration-near.png"), Path("named.png"))
+    Path("results").mkdir()
+    for each in mine:
+        each.write_text("mine")
+    command._draw({"topology": "near"}, None, force=False)
+    with pytest.raises(UserError):
+        command._draw({"topology": "near"}, mine[1], force=False)
+    assert [each.read_text() for each in mine] == ["mine", "mine"]
+    assert Path("results", "calibration-near-2.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_the_seed_is_the_one_that_was_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import pytest
 from tests.command_line import CHECKOUT, ran, write_program
 from tests.experiments.matrices import study
 from wanlat.emulator import interpreter
-from wanlat.systems.engine.kinds import check_tool
+from wanlat.systems.engine.kinds import check_tool, said
 from wanlat.topologies.errors import MachineError
 
 OTHERS = ("analysis", "bundle", "emulator", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic")
@@ -105,6 +105,30 @@ def test_programs_are_not_looked_for_there(here: Here, monkeypatch: pytest.Monke
     with pytest.raises(MachineError, match="PATH"):
         check_tool("cargo", "Building")
     assert here.ran == []
+
+
+@pytest.mark.parametrize("path", ["", ":", ".", None])
+def test_a_path_that_names_no_directory_is_the_systems(tmp_path: Path, path: str | None) -> None:
+    write_program(tmp_path / "cat", "echo shadow")
+    bare = {name: text for name, text in os.environ.items() if name != "PATH"}
+    given = {"PYTHONPATH": str(CHECKOUT), **({} if path is None else {"PATH": path})}
+    words = ("-m", "wanlat", "lab", "exec", "one-site", "n1", "--", "sh", "-c", "echo mine | cat")
+    done = ran(sys.executable, *words, cwd=tmp_path, env={**bare, **given})
+    assert done.stdout.strip() == "mine", done.stderr
+
+
+@pytest.mark.parametrize("path", ["", ":", "."])
+def test_a_list_of_no_directory_that_is_absolute_is_the_systems(path: str) -> None:
+    assert interpreter.without_relative(path) == os.defpath
+
+
+def test_a_programs_version_is_read_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rustup's programs run what a `rust-toolchain.toml` where they stand names."""
+    monkeypatch.chdir(tmp_path)
+    write_program(tmp_path / "prints-where", "pwd")
+    assert said(tmp_path / "prints-where").strip() == "/"
 
 
 def test_a_python_that_wanlat_starts_is_of_this_wanlat(here: Here) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.command_line import CHECKOUT, here
 from wanlat.bundle.write import take_directory
+from wanlat.output import replace_junit
 from wanlat.topologies.errors import UserError
 
 BUNDLES = CHECKOUT / "tests" / "data" / "bundles" / "2"
@@ -74,6 +75,26 @@ def test_a_report_for_a_ci_replaces_the_one_before(mine: Callable[[str], Path]) 
     assert [here(*words).returncode for _ in range(2)] == [0, 0]
 
 
+@pytest.mark.parametrize(
+    "text", ["<?xml version='1.0'?>\n<project/>", "<testsuitesque/>", "<?xml?><a><testsuites/></a>"]
+)
+def test_a_report_for_a_ci_replaces_no_other_xml(mine: Callable[[str], Path], text: str) -> None:
+    file = mine("pom.xml")
+    file.write_text(text)
+    with pytest.raises(UserError, match="another file"):
+        replace_junit(file, "<testsuites/>")
+    assert file.read_text() == text
+
+
+def test_a_report_for_a_ci_follows_no_link(mine: Callable[[str], Path]) -> None:
+    file, link = mine("before.xml"), Path("junit.xml")
+    file.write_text("<testsuites/>")
+    link.symlink_to(file)
+    with pytest.raises(UserError, match="another file"):
+        replace_junit(link, "<testsuites></testsuites>")
+    assert file.read_text() == "<testsuites/>"
+
+
 def test_a_bundle_that_came_with_a_link_is_no_way_out_of_it(mine: Callable[[str], Path]) -> None:
     """The file that keeps room on the disk is one of the bundle's own."""
     file, bundle = mine("notes.txt"), Path("bundle")
@@ -84,6 +105,16 @@ def test_a_bundle_that_came_with_a_link_is_no_way_out_of_it(mine: Callable[[str]
     assert file.read_text() == "mine"
     with pytest.raises(UserError, match="not empty"):
         take_directory(bundle, "")
+
+
+def test_a_file_that_is_called_as_our_own_stays(mine: Callable[[str], Path]) -> None:
+    """A run that is killed leaves one with a random name, which the next removes."""
+    left, file = mine("out/.wanlat-reserve.0123456789abcdef.partial"), mine("out/.wanlat-reserve")
+    with pytest.raises(UserError, match="not empty"):
+        take_directory(file.parent, "")
+    take_directory(file.parent, "", is_new=False).close()
+    assert file.read_text() == "mine"
+    assert not left.exists()
 
 
 def test_cleaning_removes_no_environment_of_the_users(tmp_path: Path) -> None:

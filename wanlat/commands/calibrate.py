@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,7 +64,7 @@ def calibrate(
         o.option(
             "FILE",
             "Chart of requested and measured RTTs, .png, .svg or .pdf "
-            "(default: results/calibration-TOPOLOGY.png)",
+            "(default: results/calibration-TOPOLOGY.png, or the next free name)",
             parse=_writable,
         ),
     ] = None,
@@ -106,7 +108,7 @@ def calibrate(
         say(blame(failed))
     if document["overflows"]:
         say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
-    _draw(document, chart)
+    _draw(document, chart, force=force)
     passed = document["verdict"] == "pass"
     say(f"verdict: {document['verdict']}", style="green" if passed else "bold red")
     if as_json:
@@ -132,19 +134,41 @@ def _row(pair: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _draw(document: dict[str, Any], chart: Path | None) -> None:
+def _draw(document: dict[str, Any], chart: Path | None, *, force: bool) -> None:
     """Draw the chart. Where nobody asked for it, it is left out if it cannot be written."""
     from wanlat.analysis.charts import style
     from wanlat.analysis.charts.calibration import draw
     from wanlat.bundle.errors import BundleError
 
     name = re.sub(r"[^\w.-]+", "-", document["topology"])
-    path = chart or Path("results", f"calibration-{name}.png")
     try:
-        style.save_as(draw(document), path)
-    except BundleError as error:
+        figure = draw(document)
+        path = chart if chart is not None and force else _claimed(chart, name)
+        style.save_as(figure, path)
+    except (BundleError, OSError) as error:
         if chart is not None:
             raise MachineError(f"--chart {chart}: {error}") from error
         remark(f"no chart: {error}")
         return
     say(f"chart: {path}")
+
+
+def _claimed(chart: Path | None, name: str) -> Path:
+    """Take a name for the chart, which no file has: one may have come during the measurement.
+
+    Raises OSError, UserError for ``chart``.
+    """
+    if chart is not None:
+        try:
+            chart.open("xb").close()
+        except FileExistsError:
+            refuse_to_replace([chart], force=False)
+        return chart
+    base = Path("results", f"calibration-{name}.png")
+    base.parent.mkdir(exist_ok=True)
+    for number in count(1):
+        path = base if number == 1 else base.with_stem(f"{base.stem}-{number}")
+        with suppress(FileExistsError):
+            path.open("xb").close()
+            return path
+    raise AssertionError("there is always another number")

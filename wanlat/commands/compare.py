@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, people, write
+from wanlat.output import append, emit, people, replace_junit
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration
 from wanlat.topologies.wording import did_you_mean, listing
@@ -111,12 +111,12 @@ def compare(
         )
     report.print_comparison(comparison, people())
     if page is not None:
-        write(page, report.page(comparison), append=True)
+        append(page, report.page(comparison))
     if junit is not None:
         from wanlat.analysis.report import ci
 
         cases = ci.cases_of_comparison(report.document(comparison))
-        write(junit, ci.junit([("wanlat compare", cases)]))
+        replace_junit(junit, ci.junit([("wanlat compare", cases)]))
     if as_json:
         emit(report.document(comparison))
     if not comparison.passed:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, refuse_to_replace, say, write
+from wanlat.output import emit, refuse_to_replace, replace_junit, say
 from wanlat.results import messages_of, show_any
 from wanlat.topologies.errors import UserError
 
@@ -95,6 +95,6 @@ def _for_ci(bundle: Path, junit: Path | None, bmf: bool) -> None:
     reports = list(summaries(bundle))
     if junit is not None:
         suites = [(each["bundle"]["study"], ci.cases_of_report(each)) for each in reports]
-        write(junit, ci.junit(suites))
+        replace_junit(junit, ci.junit(suites))
     if bmf:
         emit(ci.bencher(reports))
