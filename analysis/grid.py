@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wanlat.analysis.names import EN_DASH
+from wanlat.bundle.errors import one_line
 
 _BULLET, _NO_BREAK = "• ", "\N{NO-BREAK SPACE}"
 
@@ -47,14 +47,6 @@ class Grid:
         object.__setattr__(self, "title", one_line(self.title))
         for field in ("headers", "notes", "lines"):
             object.__setattr__(self, field, tuple(map(one_line, getattr(self, field))))
-
-
-def one_line(text: str) -> str:
-    """Text from a bundle as one line, in which no CI finds a command, wherever it is wrapped.
-
-    GitHub obeys lines that begin with two colons: a word joiner, which is not seen, parts them.
-    """
-    return re.sub(r"\s+", " ", text).strip().replace("::", ":\N{WORD JOINER}:")
 
 
 def print_grid(grid: Grid, console: Console) -> None:

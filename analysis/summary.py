@@ -17,9 +17,10 @@ from rich.console import Console
 
 from wanlat.analysis.bundle import Bundle, Source, how_ended, is_late, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
-from wanlat.analysis.grid import Grid, one_line, print_grid, print_notes
+from wanlat.analysis.grid import Grid, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.sweep import Sweep
+from wanlat.bundle.errors import one_line
 from wanlat.bundle.identity import in_words
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,18 @@ _OF_THE_MACHINE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 }
+
+
+_COMMANDS = re.compile(r"(?<=:)(?=:)|(?<=##)(?=\[|vso\[)")
+
+
+def one_line(text: str) -> str:
+    """Text from a bundle as one line, in which no CI finds a command, wherever it is wrapped.
+
+    GitHub obeys lines that begin with two colons, and like Azure what follows two number signs: a
+    word joiner, which is not seen, parts them.
+    """
+    return _COMMANDS.sub("\N{WORD JOINER}", re.sub(r"\s+", " ", text).strip())
 
 
 class BundleError(Exception):
@@ -22,7 +35,7 @@ class BundleError(Exception):
 
     def __init__(self, message: str) -> None:
         """Keep the message as one line."""
-        super().__init__(" ".join(message.splitlines()).replace("::", ":\N{WORD JOINER}:"))
+        super().__init__(one_line(message))
 
 
 class NoSamplesError(BundleError):

@@ -70,9 +70,9 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     from contextlib import ExitStack
     from functools import partial
 
-    from wanlat.analysis.grid import one_line
     from wanlat.analysis.report.drill import matrix_report
     from wanlat.bundle.documents import Points
+    from wanlat.bundle.errors import one_line
     from wanlat.bundle.read import read_document
     from wanlat.emulator.interpreter import safe_path
     from wanlat.emulator.machine import cores

@@ -17,6 +17,7 @@ from wanlat.analysis.figures.result import Figures, Row
 from wanlat.analysis.grid import Grid, escaped, markdown, print_grid, print_notes
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms
 from wanlat.analysis.report.section import Answer, Column, Section, as_json
+from wanlat.bundle.errors import one_line
 
 _STYLES = {Verdict.WORSE: "bold red", Verdict.BETTER: "green", Verdict.NOT_DECIDED: "yellow"}
 
@@ -50,11 +51,13 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for side in _sides(comparison):
         console.print(Text(side, "bold"))
     for text in comparison.differs:
-        console.print(Text(f"Not alike: {text}.", "bold yellow"))
+        console.print(Text(one_line(f"Not alike: {text}."), "bold yellow"))
     for grid in _grids(comparison):
         print_grid(grid, console)
     for change, said in _changes(comparison):
-        console.print(Text(said, _STYLES.get(change.verdict, "") if change.gated else "dim"))
+        console.print(
+            Text(one_line(said), _STYLES.get(change.verdict, "") if change.gated else "dim")
+        )
     print_notes(comparison.notes, console)
     console.print(Text(_verdict(comparison), "bold green" if comparison.passed else "bold red"))
 
@@ -73,7 +76,7 @@ def _sides(comparison: Comparison) -> Iterator[str]:
         versions = ", ".join(map(" ".join, conditions.series_of(bundle).values()))
         when = bundle.manifest.get("started") or "at an unknown time"
         of = f"{bundle.study} on {bundle.topology}, {when}: {versions}"
-        yield f"{side}: {bundle.directory} ({of})"
+        yield one_line(f"{side}: {bundle.directory} ({of})")
 
 
 def _grids(comparison: Comparison) -> Sequence[Grid]:

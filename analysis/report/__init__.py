@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from wanlat.bundle import beneath
-from wanlat.bundle.errors import BundleError, refusing
+from wanlat.bundle.errors import BundleError, one_line, refusing
 from wanlat.bundle.read import read_json, read_manifest
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
 def _tables(summary: Summary) -> str | None:
     """The page of every table, those that are too long for a terminal too; None without any."""
-    from wanlat.analysis.grid import escaped, markdown, one_line
+    from wanlat.analysis.grid import escaped, markdown
 
     tables = [markdown(grid) for _, grid in summary.grids()]
     notes = "".join(f"- {escaped(one_line(note))}\n" for note in summary.notes)

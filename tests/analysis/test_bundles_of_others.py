@@ -17,7 +17,7 @@ from tests.command_line import here
 from wanlat.analysis.report import report
 from wanlat.analysis.summary import print_summary
 from wanlat.analysis.sweep import read_sweep
-from wanlat.bundle.errors import BundleError
+from wanlat.bundle.errors import BundleError, one_line
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 CANARY = "canary-of-the-reader"
@@ -103,6 +103,11 @@ def test_ci_reads_no_line_that_a_bundle_forged(tmp_path: Path) -> None:
     ended = here("report", str(bundle))
     assert ended.returncode and "forged" in ended.stderr
     assert not any(line.startswith("::") for line in ended.stderr.splitlines())
+
+
+def test_no_ci_finds_a_command_in_a_line_whatever_stands_before_it() -> None:
+    said = one_line("x\n::error::a ##[error]b ##vso[task]c :::d")
+    assert not any(command in said for command in ("::", "##[", "##vso[", "\n"))
 
 
 def test_a_page_of_several_reads_no_link_either(tmp_path: Path) -> None:
