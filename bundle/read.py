@@ -305,14 +305,18 @@ def parquet_file(
     with beneath.opened(path) as file:
         with pq.ParquetFile(file) as table:
             names = [n for n in table.schema_arrow.names if columns is None or n in columns]
-            _refuse_larger(path, table, names, as_categories)
+            words = _refuse_larger(path, table, names, as_categories)
+        if words:
+            file.seek(0)
+            _refuse_longer(path, file, words)
         file.seek(0)
         yield file
 
 
 def _refuse_larger(
     path: Path, table: pq.ParquetFile, names: Sequence[str], as_categories: Sequence[str]
-) -> None:
+) -> list[str]:
+    """Return the columns of words that may still be too large, as a word may be in many rows."""
     known = table.metadata
     groups = [known.row_group(number) for number in range(known.num_row_groups)]
     size_bytes = sum(group.total_byte_size for group in groups)
@@ -321,13 +325,50 @@ def _refuse_larger(
     if size_bytes > MOST_TABLE_BYTES:
         raise _too_large(path, f"{MOST_TABLE_BYTES >> 30} GiB")
     if known.num_rows * size_bytes <= MOST_TABLE_BYTES:  # as if each row had all of it
-        return
-    words = [each for each in _words(table) if each in names and each not in as_categories]
+        return []
+    return [each for each in _words(table) if each in names and each not in as_categories]
+
+
+def _refuse_longer(path: Path, file: BinaryIO, words: Sequence[str]) -> None:
+    """Raise BundleError where the words of a table would not fit; each is in memory once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
     read_bytes = 0
-    for batch in table.iter_batches(_ROWS_AT_ONCE, columns=words) if words else ():
-        read_bytes += batch.nbytes
-        if read_bytes > MOST_TABLE_BYTES:
-            raise _too_large(path, f"{MOST_TABLE_BYTES >> 30} GiB of words")
+    with pq.ParquetFile(file) as table:
+        by_word = [
+            each
+            for each in words
+            if not pa.types.is_nested(table.schema_arrow.field(each).type)
+            and not _is_front_coded(table.metadata, each)
+        ]
+    file.seek(0)
+    with pq.ParquetFile(file, read_dictionary=by_word) as table:
+        for batch in table.iter_batches(_ROWS_AT_ONCE, columns=list(words)):
+            for column in batch.columns:
+                if pa.types.is_dictionary(column.type):
+                    lengths = pc.binary_length(column.dictionary)
+                    read_bytes += pc.sum(lengths.take(column.indices)).as_py() or 0
+                else:
+                    read_bytes += column.nbytes
+            if read_bytes > MOST_TABLE_BYTES:
+                raise _too_large(path, f"{MOST_TABLE_BYTES >> 30} GiB of words")
+
+
+def _is_front_coded(known: pq.FileMetaData, name: str) -> bool:
+    """Whether the values of a column are stored as what each adds to the one before.
+
+    Arrow cannot read those as a dictionary, and does so plainly: none stands for many.
+    """
+    groups = (known.row_group(number) for number in range(known.num_row_groups))
+    columns = (group.column(place) for group in groups for place in range(group.num_columns))
+    return any(
+        "DELTA" in encoding
+        for column in columns
+        if column.path_in_schema == name
+        for encoding in column.encodings
+    )
 
 
 def _words(table: pq.ParquetFile) -> list[str]:
