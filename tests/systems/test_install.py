@@ -107,7 +107,9 @@ def test_without_a_receipt_that_can_be_read_nothing_is_installed(
     (first,) = install([fake_recipe()], cache, plain_reporter())
     (first.path.parents[1] / "receipt.json").write_text(content)
     assert find_installed("fake", fake_recipe().install, cache) is None
-    assert install([fake_recipe()], cache, plain_reporter())[0].path == first.path
+    with pytest.raises(MachineError, match="Move it away"):  # it may be a user's own directory
+        install([fake_recipe()], cache, plain_reporter())
+    assert first.path.exists()
 
 
 def test_two_at_once_build_once(cache: Cache) -> None:
