@@ -278,12 +278,12 @@ def _over_clusters(spec: Spec, compared: Sequence[dict[str, Any]]) -> Iterator[d
 
 
 def _counts(row: Row, spec: Spec) -> list[int]:
-    """How many requests a row's figure rests on."""
+    """How many requests a row's figure rests on: those that a late network delayed are not in it."""
     found = below(row, str(spec["figure"]))
     if isinstance(found, Mapping) and "attempted" in found:
         return [due_of(found)]
     count = row.get("ok", row.get("n"))
-    return [] if count is None or spec.get("exact") else [int(count)]
+    return [] if count is None or spec.get("exact") else [int(count) - int(row.get("late", 0))]
 
 
 def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:

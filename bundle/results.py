@@ -75,6 +75,7 @@ class RoundTrips(OfEndpoint):
     n: int
     failed: int
     why: str | None = None
+    late: int = 0
 
 
 class DrillPhase(Open):

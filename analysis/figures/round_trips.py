@@ -69,7 +69,7 @@ _KEYS = (
     *("intercept_ms", "modes", "chain_round_trips", "wan_bytes", "wan_packets", "n", "failed"),
     *("integer", "intercept_ci95_ms", "mean_round_trips", "mean_ci95", "unexplained", "fit"),
     *("chains", "chains_n", "agrees", "disagreement", "least_round_trips", "least_why"),
-    *("wan_bytes_ci95", "wan_packets_ci95", "why", "why_no_chain", "decides"),
+    *("wan_bytes_ci95", "wan_packets_ci95", "why", "why_no_chain", "decides", "late"),
 )
 
 
@@ -151,6 +151,11 @@ class RoundTrips(OfGroup):
     def modes(self) -> tuple[Mode, ...]:
         """The modes, the greatest share first; none where there is no number."""
         return self.given.modes if self.given else ()
+
+    @property
+    def late(self) -> int:
+        """How many succeeded and are in no estimate: the network was late for them."""
+        return self.n - self.failed - int(self.points.step.size)
 
     @property
     def round_trips(self) -> float | None:

@@ -190,6 +190,13 @@ def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_due() -> 
     assert stored["comparisons"][0]["value"] == 0.9
 
 
+def test_what_a_late_network_delayed_is_in_no_count_of_what_a_figure_rests_on() -> None:
+    claim = {"id": "it", "claim": "", "rows": "sizes.entries", "figure": "mean_ms", "at_most": 1}
+    rows = [row("a", MIB, 0.5, late=3)]
+    (found,) = evaluated([claim], {"sizes": {"entries": rows}})
+    assert found["comparisons"][0]["n"] == [97]
+
+
 def test_without_all_of_its_samples_nothing_is_decided() -> None:
     claim = {"id": "it", "claim": "", "rows": "drill", "figure": "lost", "exact": True}
     found = claims_block([claim | {"at_least": 1}], {"drill": {"lost": 2}}, "the samples are cut")
