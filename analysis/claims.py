@@ -278,7 +278,7 @@ def _over_clusters(spec: Spec, compared: Sequence[dict[str, Any]]) -> Iterator[d
 
 
 def _counts(row: Row, spec: Spec) -> list[int]:
-    """How many requests a row's figure rests on: those that a late network delayed are not in it."""
+    """How many requests a row's figure rests on: without those that a late network delayed."""
     found = below(row, str(spec["figure"]))
     if isinstance(found, Mapping) and "attempted" in found:
         return [due_of(found)]
