@@ -21,7 +21,6 @@ from wanlat.analysis.grid import Grid, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.errors import one_line
-from wanlat.bundle.identity import in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -319,6 +318,8 @@ def notes_on_matrix(sweep: Sweep) -> list[str]:
             f"{listing(untrusted, _NAMED_AT_MOST)}."
         )
     if mixed := sweep.mixed_programs:
+        from wanlat.bundle.identity import in_words  # few matrices need it
+
         notes.append(
             "Clusters that are taken for repetitions were not of one program, so that a mean over "
             f"them is of none: {in_words(mixed)}."

@@ -24,7 +24,6 @@ from wanlat.analysis.bundle import (
 )
 from wanlat.bundle import documents
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.identity import unlike
 from wanlat.bundle.read import read_document
 
 KIND = "matrix"
@@ -155,6 +154,8 @@ class Sweep(Source):
     @cached_property
     def mixed_programs(self) -> Mapping[str, list[str]]:
         """What differs in a system between clusters of one combination, by the system's name."""
+        from wanlat.bundle.identity import unlike  # only a matrix needs it
+
         first: dict[tuple[str, str], Bundle] = {}
         found: dict[str, list[str]] = {}
         for point in self.complete:
