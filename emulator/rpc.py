@@ -43,11 +43,27 @@ class Codec(NamedTuple):
     decode: Callable[[bytes], Any]
 
 
+_PLAIN = (bool, int, float, str, list)
+
+
+class _Writer(pickle.Pickler):
+    """Writes numpy's numbers and arrays as plain ones: a reader may import nothing for them."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value).__module__ != "numpy" or not hasattr(value, "tolist"):
+            return NotImplemented
+        plain = value.tolist()
+        return (type(plain), (plain,)) if type(plain) in _PLAIN else NotImplemented
+
+
+def _pickle(message: Any) -> bytes:
+    written = io.BytesIO()
+    _Writer(written).dump(message)
+    return binascii.b2a_base64(written.getbuffer(), newline=False)
+
+
 JSON = Codec(lambda message: json.dumps(message, allow_nan=False).encode(), json.loads)
-PICKLE = Codec(
-    lambda message: binascii.b2a_base64(pickle.dumps(message), newline=False),
-    lambda line: pickle.loads(binascii.a2b_base64(line)),
-)
+PICKLE = Codec(_pickle, lambda line: pickle.loads(binascii.a2b_base64(line)))
 
 
 def pickled(*classes: type) -> Codec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import fcntl
 import os
 import pickle
@@ -11,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wanlat.emulator.capture import CaptureStatus
@@ -44,6 +46,16 @@ def test_descriptors_come_with_the_message_that_they_were_sent_with(ends) -> Non
         assert all(fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC for fd in fds)
         for fd in fds:
             os.close(fd)
+
+
+def test_a_number_of_numpy_arrives_as_a_plain_one() -> None:
+    """What receives it may import nothing any more (`emulator.imports`)."""
+    values = [np.float64(1.5), np.float32(0.5), np.int64(7), np.bool_(True), np.arange(3)]
+    sent = PICKLE.encode(values)
+    received = PICKLE.decode(sent)
+    assert received == [1.5, 0.5, 7, True, [0, 1, 2]]
+    assert [type(value) for value in received] == [float, float, int, bool, list]
+    assert b"numpy" not in binascii.a2b_base64(sent)
 
 
 def test_there_is_a_deadline_to_both_directions(ends) -> None:
