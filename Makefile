@@ -18,7 +18,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: .ready .distribution .rest .rust-tests .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench results pages clean
+.PHONY: .ready .distribution .rest .rust-tests .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench results clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -147,13 +147,9 @@ bench: setup  ## What the probe costs, beside its peers, what verifying costs, w
 	@$(BIN)/python -m benchmarks.generator
 	@$(BIN)/python -m benchmarks.points
 
-results: setup  ## Measure what docs/results lists and nobody has measured yet (hours; it can be interrupted)
-	@$(BIN)/python -m tools.results measure
-
-pages: setup  ## Make the pages of docs/results from their bundles
-	@$(BIN)/python -m wanlat report --index docs/results -o docs/results/index --force
-	@$(BIN)/python -m wanlat report --claims docs/results -o docs/results/publications --force
-	@$(BIN)/python -m tools.results pages
+# Of these alone: make results ONLY="envelope/redis drills/nodes"
+results: setup  ## Measure what docs/results/results.yaml lists, and pack all bundles into one archive below dist/ (days; it resumes)
+	@$(BIN)/python -m tools.results $(ONLY)
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
 	@rm -rf .venv target build dist share *.egg-info

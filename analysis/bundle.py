@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from wanlat.analysis.samples import CHECKED, TIMED, read_samples
-from wanlat.bundle import documents, read
+from wanlat.bundle import beneath, documents, read
 from wanlat.bundle.beneath import RECORDS
 from wanlat.bundle.errors import NoSamplesError
 
@@ -172,7 +172,7 @@ class Bundle(Source):
     def has_rtt_steps(self) -> bool:
         """Whether it was run at several RTTs, to count round trips."""
         steps = self.directory / documents.RttSteps.FILE
-        return _asks_for(self.manifest, "round_trips") or read.is_there(steps)
+        return _asks_for(self.manifest, "round_trips") or beneath.is_file(steps)
 
     @property
     def topology(self) -> str:
@@ -287,7 +287,7 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
     if _asks_for(manifest, "load"):
         return read.has_table(directory, "load") or any((directory / RECORDS).glob("load-*.raw"))
     if _asks_for(manifest, "envelope"):
-        return read.is_there(directory / documents.Envelopes.FILE)
+        return beneath.is_file(directory / documents.Envelopes.FILE)
     return _asks_for(manifest, "reclaim") and read.has_table(directory, "resources")
 
 

@@ -8,13 +8,10 @@ last, are the complete ones.
 from __future__ import annotations
 
 import fcntl
-import gzip
 import json
 import os
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -28,28 +25,16 @@ from wanlat.bundle.errors import BundleError
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-    import pyarrow as pa
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
-DOCUMENTS = "documents.parquet"
-"""Of a packed matrix: the JSON documents of all its points."""
-POINT = "point"
-"""The column of a packed table that has the directory of the row's point."""
 ASIDE = ".attempt-"
 """Follows the name of a point where what an attempt left lies that was begun again."""
 _ENDS = (".jsonl", ".parquet")
-COARSE, COARSE_NS = "_100us", 100_000
-"""How columns of instants end in a bundle that was made small, and their unit."""
-KEY_NUMBER, _KEY_DIGITS = "key_number", 6
-"""The column, and the digits, of a key that is the number of its first write."""
-ZIPPED = ".gz"
-MOST_DOCUMENT_BYTES = 256 << 20
-"""A document that is larger once it is decompressed is refused."""
 MOST_TABLE_BYTES, MOST_VALUES = 8 << 30, 1 << 30
-"""And a table of more: its uncompressed bytes, its words where each stands; rows times columns."""
+"""A larger table is refused: uncompressed bytes, words where each stands; rows times columns."""
 _ROWS_AT_ONCE = 1024
 _AGAIN = "The bundle cannot be trusted; run the study again."
 
@@ -61,7 +46,7 @@ def read_manifest(directory: Path) -> Manifest:
     """
     path, no_bundle = directory / "manifest.json", f"{directory} is not a bundle:"
     try:
-        has_manifest = is_there(path)
+        has_manifest = beneath.is_file(path)
     except OSError as error:  # no name of a file, or in a directory that may not be searched
         raise BundleError(f"{no_bundle} {error.strerror}.") from error
     if not has_manifest:
@@ -88,7 +73,7 @@ def read_manifest(directory: Path) -> Manifest:
 def read_document(directory: Path, model: type[D]) -> D | None:
     """The bundle's document of that kind; None where it has none. Raises BundleError."""
     path = directory / model.FILE
-    return _checked(model, read_json(path), path) if is_there(path) else None
+    return _checked(model, read_json(path), path) if beneath.is_file(path) else None
 
 
 def bundles_below(place: Path) -> list[Path]:
@@ -97,78 +82,23 @@ def bundles_below(place: Path) -> list[Path]:
     Not what attempts left that were begun again: they would count as replicates.
     """
     found = {path.parent for path in place.glob("**/manifest.json")}
-    for whole in place.glob(f"**/{DOCUMENTS}"):
-        points = {point for point, _ in _documents(whole, whole.stat().st_mtime_ns)}
-        found |= {whole.parent / POINTS / point for point in points}
-    return sorted(each for each in found if each == place or ASIDE not in each.name)
-
-
-def is_there(path: Path) -> bool:
-    """Whether a bundle has a document: as a file, or in its matrix's (`wanlat.bundle.pack`)."""
-    return (
-        beneath.is_file(path)
-        or beneath.is_file(_zipped(path))
-        or _packed_document(path) is not None
-    )
-
-
-def _zipped(path: Path) -> Path:
-    """Where a document is that is published, and large."""
-    return path.with_name(f"{path.name}{ZIPPED}")
-
-
-def _packed_document(path: Path) -> bytes | None:
-    point = path.parent
-    whole = point.parent.parent / DOCUMENTS
-    if point.parent.name != POINTS or not beneath.is_file(whole):
-        return None
-    return _documents(whole, whole.stat().st_mtime_ns).get((point.name, path.name))
-
-
-@lru_cache(maxsize=16)
-def _documents(whole: Path, _mtime_ns: int) -> dict[tuple[str, str], bytes]:
-    """The documents of all points of a matrix, by the point's directory and their names."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with parquet_file(whole) as file:
-            rows = pq.read_table(file).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise _not_parquet(whole, error) from error
-    return {(row[POINT], row["name"]): row["text"].encode() for row in rows}
+    return sorted(path for path in found if path == place or ASIDE not in path.name)
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in `path`; BundleError if it cannot be read or is something else."""
-    packed = None if beneath.is_file(path) else _packed_document(path)
     try:
-        return _object(_bytes_of(path) if packed is None else packed)
+        return _object(_bytes_of(path))
     except (ValueError, RecursionError) as error:
         raise BundleError(f"{path} is damaged: it is not JSON ({error}). {_AGAIN}") from error
 
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        if not beneath.is_file(path) and beneath.is_file(zipped := _zipped(path)):
-            return _decompressed(zipped)
         with beneath.opened(path) as file:
             return file.read()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise BundleError(f"{_zipped(path)} is damaged: {error}. {_AGAIN}") from error
     except OSError as error:
         raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
-
-
-def _decompressed(path: Path) -> bytes:
-    with beneath.opened(path) as file, gzip.open(file) as inside:
-        text = inside.read(MOST_DOCUMENT_BYTES + 1)
-    if len(text) > MOST_DOCUMENT_BYTES:
-        raise BundleError(
-            f"{path} is larger than {MOST_DOCUMENT_BYTES >> 20} MiB once it is decompressed, which "
-            "no document of a run is. It is not read."
-        )
-    return text
 
 
 def _object(text: bytes) -> dict[str, Any]:
@@ -215,79 +145,28 @@ def read_table(
         rows, is_cut = read_lines(lines)
         return pd.DataFrame.from_records(rows), lines, is_cut
     if not beneath.is_file(table):
-        packed = _packed(directory, name)
-        ints = {pa.int64(): pd.Int64Dtype()}.get
-        return packed and (packed[0].to_pandas(types_mapper=ints), packed[1], False)
+        return None
     try:
         with beneath.opened(table) as file:
             known = pq.read_schema(file).names
         columns = [each for each in known if kinds is None or each in kinds]
         words = [each for each in columns if kinds and kinds[each] == "string"]
         with parquet_file(table, columns, words) as file:
-            found = _finer(pq.read_table(file, columns=columns, read_dictionary=words))
+            found = pq.read_table(file, columns=columns, read_dictionary=words)
         return found.to_pandas(self_destruct=True, split_blocks=True), table, False
     except (OSError, pa.ArrowException) as error:
         raise _not_parquet(table, error) from error
 
 
 def has_table(directory: Path, name: str) -> bool:
-    """Whether the run left a table, as lines or not; a packed point, whether its matrix has it."""
-    is_point = directory.parent.name == POINTS
-    places = [directory, *([directory.parent.parent] if is_point else [])]
-    return any(beneath.is_file(place / f"{name}{end}") for place in places for end in _ENDS)
+    """Whether the run left a table, as lines or not."""
+    return any(beneath.is_file(directory / f"{name}{end}") for end in _ENDS)
 
 
 def read_records(directory: Path, name: str) -> tuple[list[dict[str, Any]], Path]:
-    """The rows of a table, of each what is known, and its file. Raises BundleError."""
+    """The rows of a table that stays lines, and its file. Raises BundleError."""
     lines = directory / f"{name}.jsonl"
-    found = None if beneath.is_file(lines) else _packed(directory, name)
-    if found is None:
-        return (read_lines(lines)[0] if beneath.is_file(lines) else []), lines
-    rows, path = found[0].to_pylist(), found[1]
-    return [{key: row[key] for key in row if row[key] is not None} for row in rows], path
-
-
-def _packed(directory: Path, name: str) -> tuple[pa.Table, Path] | None:
-    """The rows of a point in the table of its matrix (`wanlat.bundle.pack`), and its file."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    path = directory.parent.parent / f"{name}.parquet"
-    if directory.parent.name != POINTS or not beneath.is_file(path):
-        return None
-    try:
-        with parquet_file(path) as file:
-            rows = pq.read_table(file, filters=[(POINT, "==", directory.name)])
-        table = rows.drop_columns([POINT])
-    except (OSError, pa.ArrowException) as error:
-        raise _not_parquet(path, error) from error
-    table = _finer(table)
-    if KEY_NUMBER in table.column_names:
-        named = pc.utf8_lpad(pc.cast(table[KEY_NUMBER], pa.string()), _KEY_DIGITS, "0")
-        table = table.set_column(table.column_names.index(KEY_NUMBER), "key", named)
-    if "elapsed_ns" in table.column_names and "total_ns" not in table.column_names:
-        # An answer that is ok came whole: then the clock stopped.
-        is_ok = pc.equal(table["outcome"], "ok")
-        whole = pc.if_else(is_ok, table["elapsed_ns"], pa.scalar(None, pa.int64()))
-        table = table.append_column("total_ns", whole)
-    if {"first_byte_ns", "total_ns"} <= {*table.column_names}:
-        # An answer that came whole had a first byte: where none is kept they are the same.
-        first = pc.coalesce(table["first_byte_ns"], table["total_ns"])
-        place = table.column_names.index("first_byte_ns")
-        table = table.set_column(place, "first_byte_ns", first)
-    return table, path
-
-
-def _finer(table: pa.Table) -> pa.Table:
-    """A table whose instants are nanoseconds, whatever they are in the file."""
-    import pyarrow.compute as pc
-
-    for column in [each for each in table.column_names if each.endswith(COARSE)]:
-        instants = pc.multiply(table[column], COARSE_NS)
-        finer = column.removesuffix(COARSE) + "_ns"
-        table = table.drop_columns([column]).append_column(finer, instants)
-    return table
+    return (read_lines(lines)[0] if beneath.is_file(lines) else []), lines
 
 
 @contextmanager

@@ -403,8 +403,7 @@ def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
             if not (part / entry.directory / "manifest.json").is_file():
                 raise UserError(
                     f"{part} lacks {entry.directory}, of complete point {entry.name}: it was "
-                    "removed, or the bundle is one of those that are published, which are packed. "
-                    "Merge bundles as `wanlat run` left them."
+                    "removed. Merge bundles as `wanlat run` left them."
                 )
             if entry.name in found:
                 raise UserError(

@@ -24,8 +24,7 @@ from wanlat.analysis.figures.round_trips import (
     ways_cell,
 )
 from wanlat.analysis.names import EN_DASH, format_ms, row_labels
-from wanlat.bundle import documents
-from wanlat.bundle.read import is_there
+from wanlat.bundle import beneath, documents
 
 RTT_MS, _NEAR_MS = 100.0, 5.0
 """The RTT that latencies are given at, and how far from it one that was measured may lie."""
@@ -86,7 +85,8 @@ def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
     used = list[Path]()
     cells = dict[tuple[Series, str, str, str, str], list[tuple[Row, RoundTrips]]]()
     for directory in directories:
-        bundle = read_bundle(directory) if is_there(directory / documents.RttSteps.FILE) else None
+        has_steps = beneath.is_file(directory / documents.RttSteps.FILE)
+        bundle = read_bundle(directory) if has_steps else None
         if bundle is None or bundle.status != "complete" or bundle.manifest["study"].get("prefill"):
             continue
         if (figures := round_trips(bundle)) is None:

@@ -48,7 +48,7 @@ from wanlat.analysis.packets.record import (
 )
 from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import is_there, read_json
+from wanlat.bundle.read import read_json
 
 NAME = "chains.json"
 
@@ -133,7 +133,7 @@ def _read_kept(bundle: Bundle, system: str) -> PacketEvidence | None:
     samples. Raises BundleError where the file is damaged.
     """
     path = bundle.directory / NAME
-    if not is_there(path):
+    if not beneath.is_file(path):
         return None
     try:
         kept = read_json(path)["systems"].get(system)

@@ -1,6 +1,6 @@
 """How often `wanlat compare` fails where nothing changed: clusters of one store, two by two.
 
-    python -m benchmarks.pairs docs/results/round-trips/clusters/five-sites
+    python -m benchmarks.pairs results/round-trips/clusters/five-sites
 
 Every cluster of each bundle is compared with every other, both ways, by the default gate; and every
 half of the clusters with the other half, as replicates are (of five, four).

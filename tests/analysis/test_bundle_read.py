@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.names import short_version
 from wanlat.bundle.errors import BundleError, NoSamplesError
-from wanlat.bundle.read import is_there, read_json
 
 Change = Callable[[Any], Any]
 
@@ -191,15 +189,3 @@ PAGE = "ListBuckets ListObjects GetObject Get PutObject Put RemoveObject Delete 
 )
 def test_rows_are_in_order_and_whole(present: Any, studied: Any, order: str) -> None:
     assert endpoint_order(reversed(present), {"endpoints": studied}) == order.split()
-
-
-def test_a_document_may_be_zipped_and_a_damaged_one_is_named(tmp_path: Path) -> None:
-    path, zipped = tmp_path / "summary.json", tmp_path / "summary.json.gz"
-    zipped.write_bytes(gzip.compress(b'{"notes": ["of many points"]}'))
-    assert is_there(path)
-    assert read_json(path) == {"notes": ["of many points"]}
-    zipped.write_bytes(zipped.read_bytes()[:-9])
-    with pytest.raises(BundleError, match=r"summary\.json\.gz is damaged"):
-        read_json(path)
-    path.write_text("{}")
-    assert read_json(path) == {}, "what was made again counts"

@@ -36,8 +36,6 @@ TRUTH: Mapping[Key, Sequence[Does]] = {
     PUT: [Does(1, 2)],
     REMOVE: [Does(0.6, 3), Does(0.4, 1)],
 }
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / "round-trips"
-CLUSTERS = "clusters/five-sites/points"
 
 
 # --- differences ---------------------------------------------------------------------------------
@@ -244,23 +242,6 @@ def test_a_start_that_draws_other_shares_is_told_and_fails_nothing(run: Any) -> 
         assert {change.why for change in moved} == {Reason.START}
         assert {change.verdict for change in moved} == {Verdict.NOT_DECIDED}
     assert not held(one, other, strict=True).passed
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "fails"),
-    [
-        (f"{CLUSTERS}/garage-replicate-1", f"{CLUSTERS}/garage-replicate-2", False),
-        (f"{CLUSTERS}/minio-replicate-1", "minio-2021-five-sites", True),
-    ],
-)
-def test_two_starts_of_garage_pass_and_minio_of_2021_does_not(
-    one: str, other: str, fails: bool
-) -> None:
-    """Recorded: docs/results/round-trips."""
-    for old, new in permutations((RESULTS / one, RESULTS / other)):
-        comparison = held(old, new, allow_missing=True)
-        assert comparison.passed is not fails, (old.name, new.name)
-        assert "ListBuckets" not in failing(comparison)
 
 
 def test_latencies_of_round_trips_are_compared_at_the_rtt_that_is_asked_for(

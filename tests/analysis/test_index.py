@@ -1,76 +1,79 @@
-"""Pages made of many bundles, and that the stored ones are what the commands make of them."""
+"""The index of many bundles: a row an operation, with every cluster that it was measured on."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 import pytest
+from answers import changing
 from drill_bundles import stalled, write_drill
+from round_trips_bundles import Does, write_round_trips_bundle
 
 from tests.command_line import here
-from tools.results import RESULTS, measure
 from wanlat.analysis.report.index import write_index
 from wanlat.bundle.errors import BundleError
 
-OF_ROUND_TRIPS = RESULTS / "round-trips"
+PUT = ("etcd", "Put", "unknown")
 
 
 def rows_of(page: Path) -> list[str]:
     return [line for line in page.read_text("utf-8").splitlines() if line.startswith("| ")]
 
 
-def test_the_stored_index_is_what_the_command_makes(tmp_path: Path) -> None:
-    page, chart = write_index([RESULTS], tmp_path / "index")
-    made = page.read_text("utf-8").replace(os.path.relpath(RESULTS, page.parent), "..")
-    stored = RESULTS / "index"
-    assert made == (stored / page.name).read_text("utf-8")
-    assert measure.small(chart) == (stored / chart.name).read_bytes()
+def puts(directory: Path, *does: Does, seed: int = 1, node: str = "n1", **study: Any) -> Path:
+    """Write a run of etcd's Put, whose leader is n1 and whose own protocol promises two."""
+    directory.mkdir(parents=True)
+    promised = {"endpoint": "Put", "placement": "unknown", "round_trips": 2, "why": "to the leader"}
+    system = {"name": "etcd", "version": "3.4.23", "roles": {"leader": ["n1"]}}
+    system["promised_round_trips"] = [promised]
+    write_round_trips_bundle(
+        directory,
+        does={PUT: does},
+        versions={"etcd": "3.4.23"},
+        seed=seed,
+        manifest={"systems": [system], "target": {"node": node, "site": "dc1"}},
+    )
+    with changing(directory / "manifest.json") as document:
+        document["study"] |= study
+    return directory
 
 
-def test_the_stored_verdicts_are_what_the_command_makes(tmp_path: Path) -> None:
-    out = tmp_path / "publications"
-    asked = here("report", "--claims", str(RESULTS), "-o", str(out))
-    assert asked.returncode == 0, asked.stderr
-    made = (out / "README.md").read_text("utf-8").replace(os.path.relpath(RESULTS, out), "..")
-    assert made == (RESULTS / "publications" / "README.md").read_text("utf-8")
+def cells(page: Path) -> list[list[str]]:
+    return [row.strip("| ").split(" | ") for row in rows_of(page) if row.startswith("| Put ")]
 
 
 def test_a_bucket_that_was_filled_first_is_another_question(tmp_path: Path) -> None:
-    filled = RESULTS / "for-maintainers" / "list-objects"
-    page, _ = write_index([OF_ROUND_TRIPS / "five-sites", filled], tmp_path)
-    garage = next(row for row in rows_of(page) if row.startswith("| ListObjects | five-sites | G"))
-    assert garage.endswith("| one cluster |")
+    plain = puts(tmp_path / "plain", Does(1, 2))
+    filled = puts(tmp_path / "filled", Does(1, 3), prefill={"objects": 100})
+    page, _ = write_index([plain, filled], tmp_path / "index")
+    (row,) = cells(page)
+    assert row[-1] == "one cluster"
 
 
 def test_what_was_measured_on_two_clusters_says_both(tmp_path: Path) -> None:
-    bundle = OF_ROUND_TRIPS / "five-sites"
-    again = shutil.copytree(bundle, tmp_path / "again")
-    rows = pd.read_parquet(again / "samples.parquet")
-    is_fewer = (rows["system"] == "garage") & (rows["seq"] % 3 == 1)
-    rows[~is_fewer].to_parquet(again / "samples.parquet")
-    page, _ = write_index([bundle, again], tmp_path)
-    garage = next(row for row in rows_of(page) if row.startswith("| PutObject | five-sites | Gar"))
-    assert garage.count("2: ") == 2 and garage.endswith(" | 2 clusters |")
-    page, _ = write_index([bundle], tmp_path / "one")
-    minio = next(row for row in rows_of(page) if row.startswith("| PutObject | five-sites | MinIO"))
-    assert "5: 36 %, 9: 50 %" in minio and minio.endswith("| one cluster |")
-    assert not any("not run" in row or "drill" in row for row in rows_of(page))
+    places = [
+        puts(tmp_path / str(seed), Does(share, 1), Does(1 - share, 3), seed=seed)
+        for seed, share in ((1, 0.7), (2, 0.4))
+    ]
+    page, chart = write_index(places, tmp_path / "index")
+    (row,) = cells(page)
+    assert row[4].count("1: ") == 2 and row[-1] == "2 clusters"
+    assert chart.stat().st_size > 10_000
+    (one,) = cells(write_index(places[:1], tmp_path / "one")[0])
+    assert one[4].count("1: ") == 1 and one[-1] == "one cluster"
 
 
-def test_of_several_clusters_there_is_the_mean_and_who_leads_is_said(tmp_path: Path) -> None:
-    places = [RESULTS / "other-systems" / where for where in ("leader", "follower")]
-    page, _ = write_index(places, tmp_path)
-    puts = [
-        row.split(" | ") for row in rows_of(page) if row.startswith("| Put | five-sites | etcd")
-    ]
-    assert [row[3:8] for row in puts] == [
-        ["leader", "1.00 [1.00, 1.00]", "1", "1", "1"],
-        ["follower", "2.00 [2.00, 2.00]", "2", "2", "1"],  # by its protocol 2, at least 1
-    ]
-    assert [row[-1] for row in puts] == ["5 clusters |"] * 2
+def test_of_several_clusters_there_is_the_mean_and_whether_the_target_leads(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        puts(tmp_path / f"leader-{seed}", Does(1, 1), seed=seed)
+        puts(tmp_path / f"follower-{seed}", Does(1, 2), seed=seed, node="n2")
+    page, _ = write_index([tmp_path], tmp_path / "index")
+    leader, follower = cells(page)
+    assert (leader[3], follower[3]) == ("leader", "follower")
+    assert leader[4].startswith("1.00 [") and follower[4].startswith("2.00 [")
+    assert leader[6] == follower[6] == "2", "by its protocol"
+    assert leader[-1] == follower[-1] == "3 clusters"
 
 
 def test_a_drill_that_a_system_has_not_taken_says_so(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ def test_without_a_bundle_and_without_a_place_there_is_a_way_out(tmp_path: Path)
     with pytest.raises(BundleError, match=r"no bundle of round trips .* `wanlat run round-trips`"):
         write_index([tmp_path], tmp_path / "index")
     for page in ("--index", "--claims"):
-        asked = here("report", page, str(tmp_path))
-        assert asked.returncode == 2 and "-o DIR" in asked.stderr
-    asked = here("report", "--claims", str(tmp_path), "-o", str(tmp_path / "claims"))
-    assert asked.returncode == 2 and "no bundle below" in asked.stderr
+        refused = here("report", page, str(tmp_path))
+        assert refused.returncode == 2 and "-o DIR" in refused.stderr
+    refused = here("report", "--claims", str(tmp_path), "-o", str(tmp_path / "claims"))
+    assert refused.returncode == 2 and "no bundle below" in refused.stderr

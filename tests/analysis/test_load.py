@@ -21,7 +21,6 @@ from wanlat.analysis.charts import load as load_chart
 from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
 from wanlat.analysis.report.section import Answer
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.pack import shrink_load
 
 READ_MS, WRITE_MS = 11.4, 43.1
 
@@ -74,24 +73,6 @@ def test_requests_of_a_late_network_count_and_are_counted(one: Path, tmp_path: P
     assert (row["late"], row["operations"]) == (30, before["operations"])
     assert f"(30 of {len(rows):,})" in notes_on(tmp_path)
     assert "made the network late" not in notes_on(one)
-
-
-def test_a_load_that_was_made_small_has_the_same_figures(one: Path, tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=60)
-    files = [tmp_path / f"{name}.parquet" for name in ("load", "samples")]
-    large = [file.stat().st_size for file in files]
-    shrink_load(files[0])
-    small_load, small_probe = (file.stat().st_size for file in files)
-    assert small_load < large[0] / 4 and small_probe < large[1] / 2
-    (row, _), (before, _) = only(tmp_path), only(one)
-    for small, of in zip(row["operations"], before["operations"], strict=True):
-        assert small["ok"] == pytest.approx(of["ok"], abs=1)
-        for figure in ("mean_ms", "p50_ms", "p99_ms"):
-            assert small[figure] == pytest.approx(of[figure], abs=0.006)
-    for small, of in zip(row["probe_client"], before["probe_client"], strict=True):
-        for phase in ("idle", "loaded"):
-            for figure in ("median_ms", "p99_ms"):
-                assert small[phase][figure] == pytest.approx(of[phase][figure], abs=0.006)
 
 
 def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:

@@ -14,14 +14,6 @@ from wanlat.bundle.documents import SCHEMA_VERSION
 from wanlat.bundle.read import read_json
 
 FIRST_RELEASED = 2
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
-STORED = sorted(
-    path.parent
-    for path in RESULTS.rglob("summary.json*")
-    if (path.parent / "manifest.json").is_file() and "points" not in path.parts
-)
-"""Every published bundle; drills that are published together have tests of their own."""
-LARGE = (RESULTS / "object-sizes", RESULTS / "static-files", RESULTS / "mixed-load")
 VERSIONS = Path(__file__).parents[1] / "data" / "bundles"
 OF_VERSIONS = sorted(path.parent for path in VERSIONS.glob("*/*/summary.json"))
 """Small bundles of each version of their schema that was released, and of the present one."""
@@ -44,14 +36,7 @@ def test_there_are_bundles_of_the_present_version_and_the_one_before() -> None:
     assert {str(SCHEMA_VERSION), str(max(SCHEMA_VERSION - 1, FIRST_RELEASED))} <= versions
 
 
-def to_test() -> Iterator[Any]:
-    for path in STORED:
-        marks = pytest.mark.minutes if path.parent in LARGE else ()
-        yield pytest.param(path, id=str(path.relative_to(RESULTS)), marks=marks)
-    yield from (pytest.param(path, id=str(path.relative_to(VERSIONS))) for path in OF_VERSIONS)
-
-
-@pytest.mark.parametrize("path", [*to_test()])
+@pytest.mark.parametrize("path", OF_VERSIONS, ids=lambda path: str(path.relative_to(VERSIONS)))
 def test_every_figure_comes_out_again(path: Path) -> None:
     summary = summarize(opened(path))
     made = dict(figures(summary.to_json()))

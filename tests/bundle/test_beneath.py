@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import subprocess
 import sys
@@ -137,21 +136,6 @@ def test_a_point_lies_in_its_matrix(place: str) -> None:
     for directory in (f"points/{place}", place):
         with pytest.raises(ValidationError, match="directory"):
             documents.Point.model_validate({**point, "directory": directory})
-
-
-def test_what_a_document_decompresses_to_is_bounded(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read, "MOST_DOCUMENT_BYTES", 1 << 20)
-    path = bundle / "manifest.json"
-    for size, is_read in ((1 << 20, True), ((1 << 20) + 1, False)):
-        text = b"{}".ljust(size)
-        (bundle / "manifest.json.gz").write_bytes(gzip.compress(text))
-        if is_read:
-            assert read.read_json(path) == {}
-        else:
-            with pytest.raises(BundleError, match="MiB"):
-                read.read_json(path)
 
 
 def table_of(bundle: Path, rows: int, word: str) -> None:

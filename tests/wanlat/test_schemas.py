@@ -16,14 +16,13 @@ from tests.command_line import CHECKOUT, here
 from wanlat.schemas import schemas, text_of
 
 PUBLISHED = CHECKOUT / "docs" / "schemas"
-RESULTS = CHECKOUT / "docs" / "results"
 BUNDLES = CHECKOUT / "tests" / "data" / "bundles"
 SHIPPED = {
     "study-1.json": ["experiments/studies/*.yaml", "examples/*.yaml"],
     "drill-1.json": ["experiments/drills/*.yaml"],
     "topology-1.json": ["topologies/*.yaml"],
     "system-1.json": ["systems/*/system.yaml"],
-    "manifest-2.json": ["docs/results/**/manifest.json", "tests/data/**/manifest.json"],
+    "manifest-2.json": ["tests/data/**/manifest.json"],
     "report-1.json": ["docs/results/**/summary.json", "tests/data/**/summary.json"],
 }
 
@@ -63,9 +62,7 @@ def documents() -> Iterator[tuple[str, list[str]]]:
     yield "report-1.json", ["report", str(stored / "study")]
     yield "report-1.json", ["report", str(stored / "round-trips")]
     yield "report-1.json", ["report", str(stored / "drill")]
-    trips = RESULTS / "round-trips"
-    points = trips / "clusters" / "five-sites" / "points"
-    same = [str(points / f"garage-replicate-{number}") for number in (1, 2)]
+    same = [str(stored / "round-trips")] * 2
     yield "comparison-1.json", ["compare", *same, "--allow-missing", "--force"]
 
 

@@ -22,7 +22,7 @@ from wanlat.bundle import beneath
 from wanlat.bundle.beneath import POINTS
 from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import bundles_below, has_table, is_there, read_json
+from wanlat.bundle.read import bundles_below, has_table, read_json
 
 Row = Mapping[str, Any]
 
@@ -208,7 +208,7 @@ def _judged(claims: Sequence[Row]) -> dict[str, Any]:
 def _bundles_at(place: Path) -> list[Path]:
     """`place` if it is a bundle, else the bundles of drills below it, in the order of names."""
     manifest = place / "manifest.json"
-    if is_there(manifest) and read_json(manifest).get("kind") != "drills":
+    if beneath.is_file(manifest) and read_json(manifest).get("kind") != "drills":
         return [place]
     drills = [
         path
@@ -236,5 +236,5 @@ def _document(directory: Path) -> Row:
         )
     path = directory / "summary.json"
     is_whole = all(has_table(directory, name) for name in TABLES)
-    block: Row | None = read_json(path).get("drill") if is_whole and is_there(path) else None
+    block: Row | None = read_json(path).get("drill") if is_whole and beneath.is_file(path) else None
     return block if block and NOT_SENT in block else read_drill(directory).document
