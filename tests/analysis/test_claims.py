@@ -155,14 +155,9 @@ def test_the_interval_of_several_clusters_is_over_clusters() -> None:
         ("most", [2, 2, 0.5], HOLDS),
         ("most", [2, 0.5, 0.5], DOES_NOT),
         ("most", [2, 1, 0.5], NOT_DECIDED),
-        ("some", [2, 0.5, 0.5], HOLDS),
-        ("some", [0.5, 0.5, 0.5], DOES_NOT),
-        ("some", [1, 0.5, 0.5], NOT_DECIDED),
     ],
 )
-def test_a_claim_may_be_meant_of_most_or_of_some(
-    holds_for: str, means: list[float], verdict: Verdict
-) -> None:
+def test_a_claim_may_be_meant_of_most(holds_for: str, means: list[float], verdict: Verdict) -> None:
     claim = {"id": "often", "claim": "", "rows": "sizes.entries", "figure": "mean_ms"}
     claim |= {"at_least": 1, "same": ["object_bytes"], "holds_for": holds_for}
     rows = [row("a", n, mean) for n, mean in enumerate(means)]
@@ -176,7 +171,7 @@ def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_due() -> 
     for bound, verdict in (({"at_most": 0.5}, DOES_NOT), ({"at_least": 1}, HOLDS)):
         (counted,) = evaluated([claim | bound], summary)
         assert counted["verdict"] is verdict
-    computed = {"figure": "kept.bytes", "times": "lost", "per": "kept.of", "within": [3.9, 4.1]}
+    computed = {"figure": "kept.bytes", "per": "kept.of", "within": [1.9, 2.1]}
     assert evaluated([claim | computed], summary)[0]["verdict"] is HOLDS
     of_reads = {"id": "it", "claim": "", "rows": "drill", "figure": "reads", "at_least": 0.5}
     (few,) = evaluated([of_reads], summary)
