@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advice_bundles import price, timeouts, write_advice
 from answers import answer_of, changing, notes_of
-from envelope_bundles import write_envelope
 
+from tests.bundles import price, timeouts, write_advice, write_envelope
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.advice import ADVICE, enough
 from wanlat.analysis.figures.envelope import ENVELOPE

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from load_bundles import Store, write_load
-from sweep_bundles import write_sweep
-from synthetic_bundles import GARAGE, MINIO
 
+from tests.bundles import GARAGE, MINIO, Store, write_load, write_sweep
 from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.statistics import of_estimates

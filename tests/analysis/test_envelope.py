@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 from answers import answer_of, notes_of
-from envelope_bundles import STUDY, write_envelope
-from sweep_bundles import write_sweep
-from synthetic_bundles import MINIO
 
+from tests.bundles import MINIO, STUDY, write_envelope, write_sweep
 from wanlat.analysis.figures.envelope import ENVELOPE
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from answers import answer_of
-from sweep_bundles import write_sweep
-from synthetic_bundles import MINIO
 
+from tests.bundles import MINIO, write_sweep
 from wanlat.analysis.figures.growth import GROWTH, change_over, noise_of
 
 NODES = [3, 6, 12, 24]

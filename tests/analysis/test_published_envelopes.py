@@ -10,13 +10,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from advice_bundles import write_advice
 from answers import changing
-from envelope_bundles import STUDY, write_envelope
-from placements_bundles import write_placements
-from sweep_bundles import write_sweep
-from synthetic_bundles import MINIO
 
+from tests.bundles import MINIO, STUDY, write_advice, write_envelope, write_placements, write_sweep
 from tools.results import RESULTS, measure, pages
 from wanlat import open_bundle
 from wanlat.analysis.claims import evaluated
