@@ -310,12 +310,8 @@ def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
 
 
 def due_of(requests: Row) -> int:
-    """How many requests of a drill's selection were due, but for what this machine did not send.
-
-    In summaries that know of none `expired`, `not_sent` is what had expired.
-    """
-    not_sent = requests["not_sent"] if "expired" in requests else 0
-    return int(requests["attempted"] - not_sent)
+    """How many requests of a drill's selection were due, but for what this machine did not send."""
+    return int(requests["attempted"] - requests["not_sent"])
 
 
 def _share_of_due(requests: Row) -> Row | None:
