@@ -138,10 +138,10 @@ def evaluated(specs: Iterable[Spec], summary: Mapping[str, Any]) -> list[dict[st
 
 
 def _verdict(holds_for: str, comparisons: Sequence[Row]) -> Verdict:
-    """That of a claim which is meant of `all`, `most` or `some` of its comparisons."""
+    """That of a claim which is meant of `all` or `most` of its comparisons."""
     verdicts = [each["verdict"] for each in comparisons]
     hold, do_not = (verdicts.count(each) for each in (Verdict.HOLDS, Verdict.DOES_NOT_HOLD))
-    needed = {"all": len(verdicts), "most": len(verdicts) // 2 + 1, "some": 1}[holds_for]
+    needed = {"all": len(verdicts), "most": len(verdicts) // 2 + 1}[holds_for]
     if hold >= needed:
         return Verdict.HOLDS
     return Verdict.DOES_NOT_HOLD if do_not > len(verdicts) - needed else Verdict.NOT_DECIDED
@@ -206,7 +206,7 @@ def _results(spec: Spec, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         }
 
 
-_FIGURE = ("figure", "times", "per", "over")
+_FIGURE = ("figure", "per", "over")
 
 
 def _comparisons(spec: Spec, row: Row, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -245,7 +245,7 @@ def _compared(
         "value": value,
         "ci95": ci95,
         "n": [count for row in rows for count in _counts(row, spec)],
-        "clusters": 0 if rows and "table" in rows[0] else clusters,
+        "clusters": clusters,
         "p": p,
         "p_corrected": 1.0,
         "verdict": verdict,
@@ -287,7 +287,7 @@ def _counts(row: Row, spec: Spec) -> list[int]:
 
 
 def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
-    """The row's figure with its interval, by what the claim multiplies and divides it.
+    """The row's figure with its interval, by what the claim divides it.
 
     None where there is none.
     """
@@ -302,21 +302,16 @@ def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
         usual = (f"{name}_ci95", f"{name.removesuffix('_ms')}_ci95_ms")
         columns = [spec["interval"]] if spec.get("interval") else usual
         ci95 = next((row[each] for each in columns if row.get(each) is not None), None)
-    times, per = (below(row, str(spec[key])) if spec.get(key) else 1.0 for key in ("times", "per"))
-    if value is None or times is None or per is None:
+    per = below(row, str(spec["per"])) if spec.get("per") else 1.0
+    if value is None or per is None:
         return None
-    by = float(times) / float(per)
-    value, bounds = float(value) * by, None if ci95 is None else (ci95[0] * by, ci95[1] * by)
+    value, bounds = float(value) / per, None if ci95 is None else (ci95[0] / per, ci95[1] / per)
     return value, (value, value) if spec.get("exact") else bounds
 
 
 def due_of(requests: Row) -> int:
-    """How many requests of a drill's selection were due, but for what this machine did not send.
-
-    In summaries that know of none `expired`, `not_sent` is what had expired.
-    """
-    not_sent = requests["not_sent"] if "expired" in requests else 0
-    return int(requests["attempted"] - not_sent)
+    """How many requests of a drill's selection were due, but for what this machine did not send."""
+    return int(requests["attempted"] - requests["not_sent"])
 
 
 def _share_of_due(requests: Row) -> Row | None:
@@ -463,14 +458,13 @@ def _row(result: Row) -> tuple[str, ...]:
     held = f"{verdicts.count(Verdict.HOLDS)} of {len(verdicts)}"
     counted = [f"n {_counted(by)}"] if by["n"] else []
     said = ", ".join([_value(by), *counted, *filter(None, [_listed(by["where"])])])
-    clusters = {0: EN_DASH, 1: "one"}.get(by["clusters"], str(by["clusters"]))
+    clusters = "one" if by["clusters"] == 1 else str(by["clusters"])
     return *words, str(result["verdict"]), held, bound, said, clusters
 
 
 def _figure(result: Row) -> str:
     """What is compared: "mean_ms / that of nodes 1"."""
     named = str(result["figure"])
-    named += f" × {result['times']}" if result["times"] else ""
     named += f" per {result['per']}" if result["per"] else ""
     over = {name: value for name, value in (result["over"] or {}).items() if value != ANY}
     return f"{named} / that of {_listed(over)}" if result["over"] else named

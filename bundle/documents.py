@@ -281,7 +281,6 @@ class Load(Open):
     ramp_ms: int | float | None = None
     bottleneck: str | None = None
     probe_late: int | None = None
-    probe_missed: int | None = None
     probe_left_out: int | None = None
     left_out: int | None = None
     probe_interval_ms: float | None = None

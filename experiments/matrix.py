@@ -139,15 +139,15 @@ class _Running:
         """Those that this run has not ended yet."""
         self._lock = threading.Lock()
         self._at_once = 1
-        self.outcome = MatrixOutcome(self._directory, points=len(prepared.points))
-        self.progress = Progress(self._directory, prepared.points)
+        self.outcome = MatrixOutcome(self._directory, points=len(prepared.selected))
+        self.progress = Progress(self._directory, prepared.selected)
         self._manifest = prepared.manifest
         if is_resumed:
             self._manifest |= read_unfinished(self._directory, is_trusted=True).kept(
                 prepared.systems
             )
             self.progress.read()
-        for point in prepared.points:
+        for point in prepared.selected:
             if not (self._directory / point.directory).exists():  # it was never begun, or removed
                 point.status, point.reason = "planned", None
         self._ahead = self.progress.left()
@@ -245,7 +245,7 @@ class _Running:
 
     def _tell(self) -> None:
         """Say how far the whole is: of how many points, how many run, and how long it takes."""
-        total, ahead, left_s = len(self._prepared.points), len(self._ahead), self._left_s()
+        total, ahead, left_s = len(self._prepared.selected), len(self._ahead), self._left_s()
         said = f"{len(self._running)} running"
         if left_s is not None and left_s >= 1:  # else it takes longer than those before
             said += f", about {elapsed(left_s)} left"
@@ -269,7 +269,7 @@ class _Running:
         """Return where the points lie that run, and what the network of each may be late by."""
         return {
             self._directory / point.directory: point.max_network_error_ms
-            for point in self._prepared.points
+            for point in self._prepared.selected
             if point.name in self._running
         }
 
@@ -280,13 +280,13 @@ class _Running:
         if failed:
             self.outcome.failures = {each.name: each.reason for each in failed}
             names = listing((each.name for each in failed), at_most=3)
-            count = f"{len(failed)} of {len(self._prepared.points)}"
+            count = f"{len(failed)} of {len(self._prepared.selected)}"
             self.outcome.reason = f"{count} points failed: {names}."
 
     def end(self) -> None:
         """Write how it ended."""
         self._hold.make_room()
-        outcome, points = self.outcome, self._prepared.points
+        outcome, points = self.outcome, self._prepared.selected
         if outcome.status == "running":
             error = sys.exc_info()[1]
             assert error is not None
@@ -348,7 +348,7 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
     first = next(iter(manifests))
     for part, manifest in manifests.items():
         _check_alike(first, manifests[first], part, manifest)
-    points = unfinished_of(directory, manifests[first]).prepared().every
+    points = unfinished_of(directory, manifests[first]).prepared().points
     found = _complete(parts)
     hold = take_directory(directory, "Name a new one with --out.")
     with closing(hold):

@@ -18,6 +18,7 @@ import secrets
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path, PurePath
 from pkgutil import resolve_name
@@ -310,9 +311,7 @@ class PreparedPoints(Generic[P]):
     """Points, every one of which was looked at, and how they are measured."""
 
     points: tuple[P, ...]
-    """In the order in which they are run: those of its shard."""
-    every: tuple[P, ...]
-    """Those of all shards."""
+    """All of them, in the order in which they are run."""
     seed: int
     directory: Path
     backend: BackendName | None = None
@@ -322,11 +321,22 @@ class PreparedPoints(Generic[P]):
     systems: tuple[Mapping[str, Any], ...] = ()
     """Which program each of them is."""
     shard: Shard | None = None
-    """Which part of the points these are; None: all."""
+    """Which part of the points is measured; None: all."""
     instruments: tuple[Mapping[str, Any], ...] = field(default_factory=lambda: (*instruments(),))
     """The programs of our own that measure it."""
     besides: tuple[documents.Document, ...] = ()
     """What else its bundle says from the beginning on."""
+
+    def __post_init__(self) -> None:
+        """Raise UserError where no point is measured."""
+        if not self.selected:
+            count = len(self.points)
+            raise UserError(f"--shard {self.shard}: there are {count} points, and none is of it.")
+
+    @cached_property
+    def selected(self) -> tuple[P, ...]:
+        """The points that are measured: those of its shard."""
+        return tuple(each for each in self.points if self.shard is None or self.shard.has(each))
 
     @property
     def own(self) -> dict[str, Any]:
@@ -416,8 +426,7 @@ def prepare_matrix(
     names = dict.fromkeys(point.study.topology for point in points)
     prepared = PreparedMatrix(
         study=study,
-        points=of_shard(points, shard),
-        every=tuple(points),
+        points=tuple(points),
         seed=seed,
         directory=directory or default_directory(study.name),
         backend=backend,
@@ -445,14 +454,6 @@ def seed_of_all(seed: int | None, shard: Shard | None) -> int:
             "same for all parts."
         )
     return secrets.randbits(32) if seed is None else seed
-
-
-def of_shard(points: Sequence[P], shard: Shard | None) -> tuple[P, ...]:
-    """Return the points of a shard; None: all. Raises UserError where there are none."""
-    mine = tuple(each for each in points if shard is None or shard.has(each))
-    if not mine:
-        raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
-    return mine
 
 
 @dataclass
@@ -511,8 +512,7 @@ class Unfinished:
         study, how = self.study, self.how
         points = in_order(points_of(study), how["seed"])
         how |= {"systems": tuple(self.manifest["systems"]), "instruments": self.instruments}
-        mine = of_shard(points, how["shard"])
-        return PreparedMatrix(study=study, points=mine, every=tuple(points), **how)
+        return PreparedMatrix(study=study, points=tuple(points), **how)
 
     @property
     def instruments(self) -> tuple[Mapping[str, Any], ...]:

@@ -313,7 +313,7 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
 def _prepared(bundle: Path) -> tuple[PreparedPoints[Any], dict[str, AnyPoint]]:
     """Return a matrix and its points by name; reading a thousand takes a quarter of a second."""
     prepared = read_unfinished(bundle, is_trusted=True).prepared()
-    return prepared, {each.name: each for each in prepared.points}
+    return prepared, {each.name: each for each in prepared.selected}
 
 
 def _say(lines: IO[str], what: dict[str, Any]) -> None:

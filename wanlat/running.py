@@ -232,7 +232,7 @@ def measure_points(
     if workers is None:
         demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
     prepared = with_own_directory(prepared, unfinished.directory if unfinished else out)
-    remark(f"{counted(len(prepared.points), noun)}; bundle: {prepared.directory}")
+    remark(f"{counted(len(prepared.selected), noun)}; bundle: {prepared.directory}")
 
     def work(report: Reporter) -> MatrixOutcome:
         measure = partial(run_matrix, prepared, report, unfinished=unfinished, lane=report.lane)

@@ -16,7 +16,7 @@ import numpy as np
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.envelope import RTT, Tested, at, envelope, limit_of, pooled
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
-from wanlat.analysis.names import digits, display_system, with_interval
+from wanlat.analysis.names import digits, with_interval
 from wanlat.analysis.report.section import Column, Note, Section, Table
 from wanlat.analysis.stats.intervals import of_mean, of_median
 from wanlat.analysis.sweep import REPLICATE, Sweep
@@ -278,46 +278,10 @@ def held(row: Row) -> str:
     return f"holds up to {limit_of(limit)} RTT"
 
 
-def _answer(rows: Sequence[Row]) -> str:
-    parts = []
-    for row in rows:
-        cost = cost_of(row)
-        price = f" and costs {cost} s without a write after its leader is killed" if cost else ""
-        parts.append(f"{_named(row)} {held(row)}{price}")
-    return f"{_whose(rows[0])}: {'; '.join(parts)}."
-
-
-def _whose(row: Row) -> str:
-    return ", ".join(filter(None, [display_system(row["system"]), row["varied"]]))
-
-
 def _what(limit: Row) -> str:
     if limit["axis"] == RTT:
         return "RTT without loss" if limit["at"] == "no loss" else f"RTT at {limit['at']}"
     return f"{limit['axis']} at {limit['at']}"
-
-
-_SAID: Mapping[Moved, str] = {
-    "more": "holds more",
-    "less": "holds less",
-    "no difference": "shows no difference of",
-}
-
-
-def _changes(rows: Sequence[Row]) -> str | None:
-    """What other values than the usual one move, as far as intervals say."""
-    usual, parts = usual_of(rows), list[str]()
-    known = {(each["axis"], each["at"]): each for each in usual["limits"]}
-    for row in rows:
-        found: dict[Moved, list[str]] = {}
-        for limit in row["limits"]:
-            if row is not usual and (limit["axis"], limit["at"]) in known:
-                way = moved(limit, known[limit["axis"], limit["at"]])
-                found.setdefault(way, []).append(_what(limit))
-        said = [f"{_SAID[way]} {' and '.join(found[way])}" for way in _SAID if way in found]
-        if said:
-            parts.append(f"{spelt(row['value_ms'])} {', '.join(said)}")
-    return f"Compared with {_named(usual)}: {'; '.join(parts)}." if parts else None
 
 
 def enough(row: Row) -> str:
@@ -329,26 +293,9 @@ def enough(row: Row) -> str:
     return "not enough" if high < row["rule_ms"] else "not decided"
 
 
-def _rule(rows: Sequence[Row]) -> str | None:
-    known = [row for row in rows if row["rule_ms"] is not None]
-    if not known:
-        return None
-    first, parts = known[0], []
-    for row in known:
-        limit = without_loss(row)
-        there = ""
-        if limit and limit["limit"] is not None:
-            asked = spelt(float(f"{limit['limit'] * row['rtts']:.3g}"))
-            there = f"; at the limit found it asks for {asked}"
-        for_ms = digits(row["rule_ms"], 3)
-        parts.append(f"{spelt(row['value_ms'])} is for up to {for_ms} ms: {enough(row)}{there}")
-    rule = f"{first['timeout']} at least {first['rtts']:g} × RTT"
-    return f"By its makers' rule, {rule}, {'. '.join(parts)}."
-
-
-def _each(say: Callable[[Sequence[Row]], str | None]) -> Callable[[Sequence[Row]], str | None]:
-    """A sentence on each question."""
-    return lambda rows: " ".join(filter(None, map(say, by_question(rows)))) or None
+def _by_the_rule(row: Row) -> str | None:
+    """Up to which RTT the makers' rule allows the value, and whether it was enough for that."""
+    return f"{spelt(row['rule_ms'])}: {enough(row)}" if row["rule_ms"] else None
 
 
 def _moves(figures: Figures) -> Figures | None:
@@ -392,7 +339,7 @@ ADVICE = Section(
             "RTT up to [95 %]",
             lambda row: limit_of(limit) if (limit := without_loss(row)) else None,
         ),
-        Column("by the rule", lambda row: spelt(row["rule_ms"]) if row["rule_ms"] else None),
+        Column("by the rule", _by_the_rule, words=True),
         Column("kills", "{kills}", optional=True),
         Column("until a write, s [95 %]", cost_of),
         Column("until a leader, s [95 %]", lambda row: cost_of(row, "led_s")),
@@ -412,9 +359,14 @@ ADVICE = Section(
         "idle_kb_s": "what crosses all WAN links in a second without a request, mean over clusters",
     },
     notes=(
-        Note(_each(_answer)),
-        Note(_each(_changes)),
-        Note(_each(_rule)),
+        Note(
+            lambda rows: (
+                f"By the rule: the RTT for which the makers' rule allows the value "
+                f"({rows[0]['timeout']} at least {rows[0]['rtts']:g} × RTT), and whether the "
+                "promise was kept up to it."
+            ),
+            lambda row: row["rule_ms"] is not None,
+        ),
         Note(
             "Of one cluster each: two clusters may differ, so measure more (`--replicates 5`).",
             lambda row: row["clusters"] == 1,

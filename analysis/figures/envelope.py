@@ -189,20 +189,6 @@ def limit_of(row: Row) -> str:
     return f"{digits(row['limit'], 3)} {unit} [{low}, {high}]"
 
 
-def sentence(rows: Sequence[Row]) -> str:
-    """How far a system holds, in a sentence; `rows` are its limits."""
-    first, parts = rows[0], []
-    for row in rows:
-        if row["axis"] == RTT:
-            nothing = "" if row["at"] == "no loss" else f" at {row['at']}"
-            parts.append(f"{limit_of(row)} RTT{nothing}")
-        else:
-            parts.append(f"{limit_of(row)} of {row['axis']} ({row['at']})")
-    how = "its defaults" if first["by_default"] else "its options"
-    how = first["varied"] or how
-    return f"With {how}, {display_system(first['system'])} holds up to {', '.join(parts)}."
-
-
 def placed(row: Row, regions: Sequence[Regions]) -> tuple[list[Regions], list[Regions]]:
     """Pairs of regions inside a limit of the RTT, the farthest first; and outside, the nearest."""
     low, high = row["limit_ci95"] or (row["inside"] or 0.0, row["outside"] or np.inf)
@@ -292,7 +278,6 @@ ENVELOPE = Section(
     },
     notes=(
         Note(lambda rows: f"The promise: {rows[0]['promise']}."),
-        Note(lambda rows: " ".join(map(sentence, by_system(rows)))),
         Note(
             lambda rows: " ".join(
                 f"{display_system(row['system'])}, {row['varied'] or row['at']}: {row['regions']}."

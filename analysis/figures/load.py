@@ -157,7 +157,7 @@ def _row(
     bin_s = _bin_width_s(len(ok), until_s)
     steady = _steady(ok, until_s, bin_s, seed_for(seed, *series, "steady"), rate is not None)
     part = (steady.begin_s, steady.end_s) if steady.is_steady else (0.0, until_s)
-    samples = probe_client.samples_of(bundle, series, zero_ns, said.get("probe_from") == "due")
+    samples = probe_client.samples_of(bundle, series, zero_ns)
     # Of the whole load figures are of what was answered after its end, too.
     beside = part if steady.is_steady else (0.0, math.inf)
     # Reads before writes, then by the alphabet.
@@ -193,7 +193,7 @@ def _row(
             "bottleneck": said.get("bottleneck"),
         },
         "probe_client": list(probe_client.figures(samples, beside, bundle)),
-        **{name: said.get(name) or 0 for name in ("probe_missed", "probe_left_out", "left_out")},
+        **{name: said.get(name) or 0 for name in ("probe_left_out", "left_out")},
         "probe_overrun_ms": probe_client.overrun_ms(samples, said.get("probe_interval_ms")),
         **named(
             "write_over_read",
@@ -438,11 +438,10 @@ LOAD = Section(
             " ({left_out})",
         ),
         Note(
-            "The probe client sent nothing at instants at which it still waited for an answer, or "
-            "at which too little of its deadline was left: slow times have fewer samples, and its "
-            "loaded figures are too good: {rows}.",
-            lambda row: bool(row["probe_missed"] or row["probe_left_out"]),
-            " ({probe_missed} and {probe_left_out} instants)",
+            "The probe client sent nothing at instants at which too little of its deadline was "
+            "left: slow times have fewer samples, and its loaded figures are too good: {rows}.",
+            lambda row: bool(row["probe_left_out"]),
+            " ({probe_left_out} instants)",
         ),
         Note(
             "Answers beside the load took longer than `probe_interval`, so that latencies from "
@@ -517,8 +516,7 @@ LOAD = Section(
             ),
             Note(
                 "Latencies are from when each request was due to its answer, its wait for the one "
-                "before it included; from start: from when it was sent.",
-                lambda row: not row["probe_missed"],
+                "before it included; from start: from when it was sent."
             ),
             PLACED,
         ),

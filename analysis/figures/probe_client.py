@@ -29,21 +29,18 @@ InTime = Mapping[str, tuple[Values, Values]]
 _MOST_BINS = 600
 
 
-def samples_of(bundle: Bundle, series: Series, zero_ns: int, from_due: bool) -> pd.DataFrame:
+def samples_of(bundle: Bundle, series: Series, zero_ns: int) -> pd.DataFrame:
     """The probe client's samples of `series`, idle and loaded, in the order of time.
 
     `at_s` is when each was due (before 0: before the load's ramp was over), `felt_ns` lasts from
-    then to its answer, as someone who comes at that instant waits. Not `from_due`, as bundles have
-    it that left out instants: from when it was sent. Loaded samples are in every figure, as the
-    load's requests are, however late the network was.
+    then to its answer, as someone who comes at that instant waits. Loaded samples are in every
+    figure, as the load's requests are, however late the network was.
     """
     samples = bundle.samples
     is_mine = (samples["system"] == series.system) & (samples["version"] == series.version)
     is_mine &= samples["outcome"] != NOT_SENT
     samples = samples[is_mine & samples["phase"].isin((IDLE_PHASE, LOADED_PHASE))]
-    since_ns = samples["start_ns"]
-    if from_due:
-        since_ns = samples["due_ns"].fillna(since_ns)
+    since_ns = samples["due_ns"].fillna(samples["start_ns"])
     samples = samples.assign(
         at_s=((since_ns - zero_ns) / 1e9).astype("Float64"),
         felt_ns=samples["total_ns"] + samples["start_ns"] - since_ns,

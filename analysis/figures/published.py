@@ -104,40 +104,6 @@ def stored_estimates() -> tuple[StoredEstimate, ...]:
     return tuple(found)
 
 
-def published_rows() -> list[Row]:
-    """Every row of every published table, with its `table`.
-
-    `times_printed`: how often the table has one of that deployment, operation, size and statistic.
-    An estimate that was stored is two rows, of its mean and of its median.
-    """
-    found = list[Row]()
-    for path in sorted(DIRECTORY.glob("*.csv")):
-        table = pd.read_csv(path)
-        if "median_us" in table:
-            parts = [_of_statistic(table, statistic) for statistic in ("mean", "median")]
-            table = pd.concat(parts, ignore_index=True)
-        keys = [name for name in _KEYS if name in table]
-        table["times_printed"] = table.groupby(keys)[keys[0]].transform("size")
-        lines: Any = table.astype(object).where(table.notna(), None).to_dict("records")
-        found += [{"table": path.stem, **line} for line in lines]
-    return found
-
-
-_KEYS = (
-    *("topology", "endpoint", "deployment", "server"),
-    *("system", "nodes", "operation", "object_bytes", "statistic"),
-)
-
-
-def _of_statistic(table: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    """The stored estimates of one statistic, in the columns of the printed tables."""
-    found = table[["system", "nodes", "operation", "object_bytes"]].copy()
-    found["statistic"], found["time_us"] = statistic, table[f"{statistic}_us"]
-    bounds = table[[f"{statistic}_ci95_low_us", f"{statistic}_ci95_high_us"]]
-    found["ci95"] = pd.Series(bounds.to_numpy().tolist(), index=table.index)
-    return found
-
-
 def _extremes(before: str) -> Callable[[Row], str]:
     return lambda row: f" {EN_DASH} ".join(
         "?" if (ms := row[f"{before}{end}_ms"]) is None else format_ms(ms) for end in ("min", "max")

@@ -1,7 +1,6 @@
 """What publications claim, on one page: of every claim what all bundles together say of it.
 
-Published tables are checked by the same engine: where one contradicts itself, a claim on it does
-not hold. The figures are those of the summary.json of each bundle.
+The figures are those of the summary.json of each bundle.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any
 
 from wanlat.analysis.bundle import name_of, read_manifest
 from wanlat.analysis.claims import DECIDED_BY, Verdict, corrected_for, evaluated, table_of
-from wanlat.analysis.figures.published import published_rows
 from wanlat.analysis.grid import markdown
 from wanlat.analysis.report import replace_text
 from wanlat.analysis.report.index import PAGE
@@ -47,13 +45,13 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     summaries = [_summary(each, out) for each in whole if wanted & _measured(each)]
     verdicts, used, sections = Counter[Verdict](), set[str](), list[str]()
     for publication in publications:
-        data: dict[str, Any] = {"published": published_rows()}
+        data: dict[str, Any] = {}
         specs = list[Any]()
         for claim in publication["claims"]:
             studies, key = _studies(claim), claim["id"]
             data[key] = [each for each in summaries if each["study"] in studies]
             used |= {each["bundle"] for each in data[key]}
-            specs.append(claim | {"rows": f"{key}.{claim['rows']}"} if studies else claim)
+            specs.append(claim | {"rows": f"{key}.{claim.get('rows')}"})
         results = evaluated(specs, data)
         verdicts.update(result["verdict"] for result in results)
         words = [publication[key] for key in ("conditions",) if publication.get(key)]
@@ -65,8 +63,7 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
         "# What was published, and whether it holds here\n",
         "Made by `wanlat report --claims`; not written by hand. The claims on time, space and "
         "faults of the publications that this toolkit grew from, and of etcd's guide: the bound "
-        "that we put to the words of each, what the stored bundles say, and a verdict; then their "
-        "own tables, checked by computing. "
+        "that we put to the words of each, what the stored bundles say, and a verdict. "
         "Only ratios are compared with published ones: machine, versions and network are not "
         "theirs. [How a claim is judged](../../reference/claims.md).\n",
         f"**{verdicts.total()} verdicts: {counts}.**\n",

@@ -66,13 +66,13 @@ class PublishedClaim(YamlModel):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$", description="unique")
     claim: StrictStr = Field(min_length=1, description="what is said, in a sentence")
     study: StrictStr | Columns | None = Field(
-        default=None, description="of which studies or drills the bundles are; none: of published"
+        default=None, description="of which studies or drills the bundles are"
     )
     cannot_be_tested: StrictStr | None = Field(
         default=None, description="why no bundle can say whether it holds; then nothing else"
     )
     rows: StrictStr | None = Field(
-        default=None, description="where they are in summary.json: `sizes.entries`; or `published`"
+        default=None, description="where they are in summary.json: `sizes.entries`"
     )
     where: Mapping[str, Value | list[StrictStr | StrictInt]] = Field(
         default={}, description="which of them; of a list each gets a verdict of its own"
@@ -83,7 +83,6 @@ class PublishedClaim(YamlModel):
     interval: StrictStr | None = Field(
         default=None, description="the column of its interval, if it has another name than usual"
     )
-    times: StrictStr | None = Field(default=None, description="a column to multiply it by")
     per: StrictStr | None = Field(default=None, description="a column to divide it by")
     exact: StrictBool = Field(default=False, description="it was counted, and needs no interval")
     over: Mapping[str, Value] = Field(
@@ -93,7 +92,7 @@ class PublishedClaim(YamlModel):
     clusters: Columns = Field(
         default=[], description="columns that tell clusters of one figure apart: their mean counts"
     )
-    holds_for: Literal["all", "most", "some"] = Field(
+    holds_for: Literal["all", "most"] = Field(
         default="all", description="of how many of its comparisons the claim is meant"
     )
     at_least: FiniteFloat | None = None
@@ -106,9 +105,11 @@ class PublishedClaim(YamlModel):
         bounds = sum(getattr(self, name) is not None for name in _BOUNDS)
         if self.cannot_be_tested and (bounds or self.rows or self.figure):
             raise ValueError("what cannot be tested has no `rows`, no `figure` and no bound")
-        if not self.cannot_be_tested and (bounds != 1 or not self.rows or not self.figure):
+        is_whole = bounds == 1 and self.study and self.rows and self.figure
+        if not self.cannot_be_tested and not is_whole:
             raise ValueError(
-                "give `rows`, `figure` and one bound: `at_least`, `at_most`, `within` or `outside`"
+                "give `study`, `rows`, `figure` and one bound: `at_least`, `at_most`, `within` or "
+                "`outside`"
             )
         return self
 

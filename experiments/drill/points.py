@@ -22,7 +22,6 @@ from wanlat.experiments.matrix_points import (
     Shard,
     Unfinished,
     in_order,
-    of_shard,
     parameters_of,
     seed_of_all,
 )
@@ -140,8 +139,7 @@ def prepare_drills(
         replicates=replicates,
         scale=scale,
         claims=tuple(claims),
-        points=of_shard(points, shard),
-        every=tuple(points),
+        points=tuple(points),
         seed=drawn,
         directory=directory or default_directory(one),
         backend=backend,

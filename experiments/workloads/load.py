@@ -430,7 +430,6 @@ class LoadWorkload(Workload):
         """Write into the manifest what is known of the load, and of the probe client."""
         mine = {
             **(result or {}),
-            "probe_from": "due",
             "probe_interval_ms": self._spec.probe_interval.ms,
             "probe_late": probe.late,
             "probe_left_out": probe.left_out,

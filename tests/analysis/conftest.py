@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_bundles import MakeBundle, write_bundle
+
+from tests.bundles import MakeBundle, write_bundle
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from wanlat.bundle import tables
+from tests.bundles import Row, S, manifest_of, write
 from wanlat.bundle.outcomes import EXPIRED
 
 ORIGIN_NS = 5_000_000_000_000
@@ -25,8 +25,6 @@ CLIENTS = {
     "survivor": {"node": "n3", "site": "dc3", "target": "n3"},
     "victim": {"node": "n2", "site": "dc2", "target": "n2"},
 }
-S = 1_000_000_000
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -278,45 +276,43 @@ def write_drill(
     play.verify(rounds, spoil or {})
     document = _manifest(play, name) | {"claims": list(claims), "clients": dict(clients)}
     document["drill"] |= dict(drill or {})
-    directory.mkdir(parents=True, exist_ok=True)
+    cut = ""
     if killed_at_s is not None:
         for rows in play.files.values():
             rows[:] = [row for row in rows if _known_ns(row) <= _ns(killed_at_s)]
         stages = [event["subject"] for event in play.files["events"] if event["kind"] == "stage"]
         document |= {"status": "running", "reached": stages[-1] if stages else None}
-    (directory / "manifest.json").write_text(json.dumps(document | dict(manifest or {})))
-    for file, rows in play.files.items():
+        cut = '{"cut sho'
+    for rows in play.files.values():
         rows.sort(key=_known_ns)
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        if killed_at_s is not None or as_lines or file in ("ledger", "verification"):
-            cut = '{"cut sho' if killed_at_s is not None else ""
-            (directory / f"{file}.jsonl").write_text(text + cut)
-            continue
-        import pyarrow.parquet as pq
-
-        table = tables.of_lines(text.encode(), getattr(tables, file.upper()))
-        pq.write_table(table, directory / f"{file}.parquet")
-    return directory
+    is_raw = as_lines or killed_at_s is not None
+    lines = play.files.keys() if is_raw else ("ledger", "verification")
+    return write(directory, document | dict(manifest or {}), play.files, as_lines=lines, cut=cut)
 
 
 def _manifest(play: Play, name: str) -> Row:
     phases = zip(("before", "during", "after"), play.phases_s, strict=True)
-    system = {"name": play.series[0], "version": play.series[1], "sha256": "0" * 64, "options": {}}
     drill = {
         **{"name": name, "description": "made up for a test", "topology": "four-sites"},
         **{"scale": 1, "interval": f"{play.interval_ms:g}ms"},
         "deadline": f"{play.deadline_ms:g}ms",
         "phases": {phase: f"{seconds:g}s" for phase, seconds in phases},
     }
-    sites = [{"name": f"dc{n}", "nodes": [node]} for n, node in enumerate(NODES, start=1)]
-    return {
-        **{"schema_version": 2, "wanlat": "0.1.0", "kind": "drill", "status": "complete"},
-        **{"reason": None, "reached": "done", "started": "2026-03-01T12:00:00+00:00"},
-        **{"drill": drill, "roles": {"victim": ["n2"], "survivor": ["n3"]}},
-        "topology": {"name": "four-sites", "description": "made up for a test", "sites": sites},
-        **{"stated_time_s": sum(play.phases_s) + 200, "seed": play.seed, "backend": "wire"},
-        **{"storage": "memory", "systems": [system], "warnings": []},
-    }
+    sites = {f"dc{n}": [node] for n, node in enumerate(NODES, start=1)}
+    made = manifest_of(
+        [play.series],
+        {},
+        topology="four-sites",
+        sites=sites,
+        kind="drill",
+        reached="done",
+        started="2026-03-01T12:00:00+00:00",
+        drill=drill,
+        roles={"victim": ["n2"], "survivor": ["n3"]},
+        stated_time_s=sum(play.phases_s) + 200,
+        seed=play.seed,
+    )
+    return {key: each for key, each in made.items() if key not in ("study", "client", "target")}
 
 
 def _answer(verdict: str | None, expected: str, node: str) -> str:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advice_bundles import price, timeouts, write_advice
 from answers import answer_of, changing, notes_of
-from envelope_bundles import write_envelope
 
+from tests.bundles import price, timeouts, write_advice, write_envelope
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.advice import ADVICE, enough
 from wanlat.analysis.figures.envelope import ENVELOPE
@@ -32,12 +31,7 @@ def test_each_value_has_its_limit_and_its_price(tmp_path: Path) -> None:
     assert default["answered_s_ci95"] == [pytest.approx(0.96), pytest.approx(1.44)]
     assert default["led_s"] == pytest.approx(1.1, rel=1e-5)
     assert default["idle_kb_s"] == 20
-    said = notes_of(answer)
-    assert (
-        "MinIO: election 500 ms holds up to 30.0 ms [29.4, 30.6] RTT and costs 0.6 [0.48, 0.72] s "
-        "without a write after its leader is killed; election 1 s (the default) holds up to 300 ms"
-    ) in said
-    assert "Of one cluster each" in said
+    assert "Of one cluster each" in notes_of(answer)
     document = answer.to_json()
     assert [row["timeout"] for row in document["choices"]] == ["election"] * 3
     assert "timeouts" not in document["choices"][0]
@@ -49,14 +43,8 @@ def test_each_value_has_its_limit_and_its_price(tmp_path: Path) -> None:
     )
 
 
-def test_what_moves_is_said_where_intervals_do_not_meet(tmp_path: Path) -> None:
+def test_a_value_moves_a_limit_where_intervals_do_not_meet(tmp_path: Path) -> None:
     answer = advice_of(tmp_path, limits_ms={500.0: 294.0, 1000.0: 300.0, 5000.0: 1900.0})
-    said = notes_of(answer)
-    assert (
-        "Compared with election 1 s (the default): 500 ms shows no difference of RTT without loss "
-        "and loss at RTT 5 ms and RTT at 1 % lost; 5 s holds more RTT without loss and RTT at 1 % "
-        "lost, shows no difference of loss at RTT 5 ms."
-    ) in said
     moved = {(row["value_ms"], row["what"]): row["moved"] for row in answer.to_json()["limits"]}
     assert moved[500, "RTT without loss"] == "no difference"
     assert moved[5000, "RTT without loss"] == "more"
@@ -75,20 +63,16 @@ def test_the_makers_rule_is_held_against_the_limit_found(tmp_path: Path) -> None
     rows = answer.figures.rows
     assert [row["rule_ms"] for row in rows] == [50, 100, 500]
     assert [enough(row) for row in rows] == ["not enough", "not decided", "enough"]
-    assert (
-        "By its makers' rule, election at least 10 × RTT, 500 ms is for up to 50.0 ms: not enough; "
-        "at the limit found it asks for 300 ms. 1 s is for up to 100 ms: not decided"
-    ) in notes_of(answer)
 
 
 def test_a_limit_beyond_the_search_is_no_number(tmp_path: Path) -> None:
     beyond = {"limit": {"inside": 2000.0, "outside": None}}
     nowhere = {"limit": {"inside": None, "outside": 5.0}}
     answer = advice_of(tmp_path, of_point={5000.0: beyond, 500.0: nowhere})
-    said = notes_of(answer)
-    assert "election 5 s holds beyond 2000 ms RTT (the search ends there) and costs 6" in said
-    assert "election 500 ms holds at no RTT that was searched" in said
-    assert "5 s holds more RTT without loss" in said, "300 ms at most is less than 2000 at least"
+    first, _, last = answer.grids()[0].rows
+    assert "nowhere" in first and "beyond 2000 ms" in last
+    moved = {(row["value_ms"], row["what"]): row["moved"] for row in answer.to_json()["limits"]}
+    assert moved[5000, "RTT without loss"] == "more", "300 ms at most is less than 2000 at least"
     assert [enough(row) for row in answer.figures.rows] == ["not enough", "enough", "enough"]
     assert answer.charts().keys() == {"advice"}
 
@@ -101,7 +85,7 @@ def test_kills_that_nobody_survived_are_no_number_either(tmp_path: Path) -> None
     assert (first["answered_s"], first["unanswered"]) == (None, 4)
     assert (second["answered_s"], second["answered_s_ci95"]) == (1.0, None)
     said = notes_of(answer)
-    assert "costs more than 15 s without a write" in said
+    assert "more than 15" in answer.grids()[0].rows[0]
     assert "no write was acknowledged in time: MinIO (4 of 6, 15 s); MinIO (1 of 6, 15 s)" in said
     assert "Acknowledged writes were lost by kills" in said
     assert answer.charts().keys() == {"advice"}
@@ -129,9 +113,9 @@ def test_clusters_without_a_limit_on_the_axis_are_not_passed_over(tmp_path: Path
     last = answer.figures.rows[-1]
     assert last["limits"][0]["limit"] is None
     assert enough(last) == "not decided"
-    said = notes_of(answer)
-    assert "election 5 s has a limit on less than half of its clusters" in said
-    assert "5 s holds more RTT at 1 % lost, shows no difference of RTT without loss" in said
+    moved = {(row["value_ms"], row["what"]): row["moved"] for row in answer.to_json()["limits"]}
+    assert moved[5000, "RTT at 1 % lost"] == "more"
+    assert moved[5000, "RTT without loss"] == "no difference"
     assert answer.charts().keys() == {"advice"}
 
 
@@ -151,7 +135,6 @@ def test_one_cluster_has_a_row_and_without_a_price_there_is_none(tmp_path: Path)
     answer = answer_of(ADVICE, tmp_path / "a")
     (row,) = answer.figures.rows
     assert (row["answered_s"], row["answered_s_ci95"]) == (1.25, None)
-    assert "Compared with" not in notes_of(answer)
     assert "limits" not in {table.key for table, _ in answer.tables}
     assert answer.charts().keys() == {"advice"}
     write_envelope(tmp_path / "b", timeouts=timeouts(1000.0))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from answers import changing
-from synthetic_bundles import BOB_ENDPOINTS, ENDPOINTS, GARAGE, MINIO, MakeBundle
 
+from tests.bundles import BOB_ENDPOINTS, ENDPOINTS, GARAGE, MINIO, MakeBundle
 from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.names import short_version

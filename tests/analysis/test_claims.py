@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from load_bundles import Store, write_load
-from sweep_bundles import write_sweep
-from synthetic_bundles import GARAGE, MINIO
 
+from tests.bundles import GARAGE, MINIO, Store, write_load, write_sweep
 from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.statistics import of_estimates
@@ -155,14 +153,9 @@ def test_the_interval_of_several_clusters_is_over_clusters() -> None:
         ("most", [2, 2, 0.5], HOLDS),
         ("most", [2, 0.5, 0.5], DOES_NOT),
         ("most", [2, 1, 0.5], NOT_DECIDED),
-        ("some", [2, 0.5, 0.5], HOLDS),
-        ("some", [0.5, 0.5, 0.5], DOES_NOT),
-        ("some", [1, 0.5, 0.5], NOT_DECIDED),
     ],
 )
-def test_a_claim_may_be_meant_of_most_or_of_some(
-    holds_for: str, means: list[float], verdict: Verdict
-) -> None:
+def test_a_claim_may_be_meant_of_most(holds_for: str, means: list[float], verdict: Verdict) -> None:
     claim = {"id": "often", "claim": "", "rows": "sizes.entries", "figure": "mean_ms"}
     claim |= {"at_least": 1, "same": ["object_bytes"], "holds_for": holds_for}
     rows = [row("a", n, mean) for n, mean in enumerate(means)]
@@ -176,7 +169,7 @@ def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_due() -> 
     for bound, verdict in (({"at_most": 0.5}, DOES_NOT), ({"at_least": 1}, HOLDS)):
         (counted,) = evaluated([claim | bound], summary)
         assert counted["verdict"] is verdict
-    computed = {"figure": "kept.bytes", "times": "lost", "per": "kept.of", "within": [3.9, 4.1]}
+    computed = {"figure": "kept.bytes", "per": "kept.of", "within": [1.9, 2.1]}
     assert evaluated([claim | computed], summary)[0]["verdict"] is HOLDS
     of_reads = {"id": "it", "claim": "", "rows": "drill", "figure": "reads", "at_least": 0.5}
     (few,) = evaluated([of_reads], summary)
@@ -184,10 +177,6 @@ def test_what_was_counted_needs_no_interval_and_shares_are_of_what_was_due() -> 
     counts["not_sent"] = 0
     (ten,) = evaluated([of_reads], summary)
     assert (ten["verdict"], ten["comparisons"][0]["value"]) == (HOLDS, 0.9)
-    del counts["expired"]  # as stored before there was `not_sent`: what it says had expired
-    counts["not_sent"] = 1
-    (stored,) = evaluated([of_reads], summary)
-    assert stored["comparisons"][0]["value"] == 0.9
 
 
 def test_what_a_late_network_delayed_is_in_no_count_of_what_a_figure_rests_on() -> None:

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from answers import changing
 from chart_checks import assert_apart, texts_of
-from sweep_bundles import write_sweep
-from synthetic_bundles import GARAGE, MINIO
 
+from tests.bundles import GARAGE, MINIO, write_sweep
 from wanlat.analysis.figures.clusters import CLUSTERS_ROUND_TRIPS
 from wanlat.analysis.figures.round_trips import NOT_KNOWN, Status, decided, ways, ways_cell
 from wanlat.analysis.stats.intervals import of_mean

@@ -13,9 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 from answers import changing
-from round_trips_bundles import Does, Key, write_round_trips_bundle
-from synthetic_bundles import ENDPOINTS, GARAGE, MINIO, QUORUM, write_bundle
 
+from tests.bundles import (
+    ENDPOINTS,
+    GARAGE,
+    MINIO,
+    QUORUM,
+    Does,
+    Key,
+    write_bundle,
+    write_round_trips_bundle,
+)
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.compare import Comparison, Kind, Limit, Thresholds, Verdict, compare
 from wanlat.analysis.compare import differences as diff

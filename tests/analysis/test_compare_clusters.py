@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from round_trips_bundles import Does, write_round_trips_bundle
-from sweep_bundles import write_sweep
-from synthetic_bundles import QUORUM
 
+from tests.bundles import QUORUM, Does, write_round_trips_bundle, write_sweep
 from wanlat.analysis.compare import Comparison, Thresholds, compare
 from wanlat.analysis.compare.conditions import read
 from wanlat.analysis.compare.differences import Figure, of_intervals, over_clusters

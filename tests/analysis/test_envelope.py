@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 from answers import answer_of, notes_of
-from envelope_bundles import STUDY, write_envelope
-from sweep_bundles import write_sweep
-from synthetic_bundles import MINIO
 
-from wanlat.analysis.figures.envelope import ENVELOPE, sentence
+from tests.bundles import MINIO, STUDY, write_envelope, write_sweep
+from wanlat.analysis.figures.envelope import ENVELOPE
 
 
 def test_the_limits_of_a_cluster_are_between_what_held_and_what_did_not(tmp_path: Path) -> None:
@@ -24,10 +22,6 @@ def test_the_limits_of_a_cluster_are_between_what_held_and_what_did_not(tmp_path
     assert first["limit_ci95"] == [pytest.approx(300 / 1.02, rel=1e-5), pytest.approx(306)]
     assert (loss["limit"], loss["at"]) == (pytest.approx(10), "RTT 5 ms")
     assert (at_loss["limit"], at_loss["at"]) == (pytest.approx(150), "1 % lost")
-    assert sentence(answer.figures.rows) == (
-        "With its defaults, MinIO holds up to 300 ms [294, 306] RTT, 10.0 % [9.8, 10.2] of loss "
-        "(RTT 5 ms), 150 ms [147, 153] RTT at 1 % lost."
-    )
     said = notes_of(answer)
     assert "2 of 3 pairs of regions are inside (frankfurt–sydney 290 ms; london–new-york" in said
     assert "99% of 20 requests a second are answered within 1s" in said
@@ -51,8 +45,6 @@ def test_the_limits_of_a_cluster_are_between_what_held_and_what_did_not(tmp_path
         ({}, {"lost": 1}, "Acknowledged writes were lost"),
         ({}, {"stale": 1}, "Acknowledged writes were still missing on a node"),
         ({}, {"restarted": True}, "Nodes were restarted"),
-        ({"inside": None, "outside": 5.0}, {}, "holds up to nowhere RTT"),
-        ({"inside": 2000.0, "outside": None}, {}, "holds up to beyond 2000 ms RTT"),
     ],
 )
 def test_what_a_reader_must_know_of_a_limit_is_said(
@@ -61,7 +53,6 @@ def test_what_a_reader_must_know_of_a_limit_is_said(
     write_envelope(tmp_path, limit=limit, test=test, options={"minio": {"drives": 4}})
     answer = answer_of(ENVELOPE, tmp_path)
     assert said in notes_of(answer)
-    assert "With its options" in notes_of(answer)
     assert answer.charts().keys() == {"envelope"}
 
 
@@ -94,9 +85,6 @@ def test_what_a_matrix_varies_has_limits_of_its_own(tmp_path: Path) -> None:
     write_sweep(tmp_path, {"nodes": [3, 5]}, systems=(MINIO,), study=STUDY, write_point=point)
     answer = answer_of(ENVELOPE, tmp_path)
     assert [row["limit"] for row in answer.figures.rows[::3]] == [pytest.approx(300), 200]
-    said = notes_of(answer)
-    assert "With nodes 3, MinIO holds up to 300 ms [294, 306] RTT" in said
-    assert "With nodes 5, MinIO holds up to 200 ms [196, 204] RTT" in said
     assert answer.charts()["envelope"].get_label() == (
         "MinIO, nodes 3 holds up to 300 ms [294, 306] RTT; "
         "MinIO, nodes 5 holds up to 200 ms [196, 204] RTT"

@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advice_bundles import write_advice
 from answers import opened
 from drill_bundles import write_drill
-from envelope_bundles import write_envelope
-from load_bundles import write_load
-from placements_bundles import write_placements
-from resources_bundles import WAN_BYTES, write_reclaim, write_resources
 from rich.console import Console
-from sweep_bundles import write_sweep
-from synthetic_bundles import BOB, MINIO, write_bundle
 
+from tests.bundles import (
+    BOB,
+    MINIO,
+    WAN_BYTES,
+    write_advice,
+    write_bundle,
+    write_envelope,
+    write_load,
+    write_placements,
+    write_reclaim,
+    write_resources,
+    write_sweep,
+)
 from wanlat.analysis.grid import markdown
 from wanlat.analysis.summary import print_summary, summarize
 from wanlat.bundle.read import read_json

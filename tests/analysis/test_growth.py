@@ -1,8 +1,7 @@
-"""The cost of growth: the right shape or none, and never a shape that the points do not tell."""
+"""The cost of growth: medians by size, and a change whose interval is of repeated runs."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,110 +9,62 @@ from typing import Any
 import numpy as np
 import pytest
 from answers import answer_of
-from sweep_bundles import write_sweep
-from synthetic_bundles import MINIO
 
-from wanlat.analysis.figures.growth import (
-    AXES,
-    GROWTH,
-    Levels,
-    Noise,
-    Verdict,
-    judge,
-    noise_of,
-)
+from tests.bundles import MINIO, write_sweep
+from wanlat.analysis.figures.growth import GROWTH, change_over, noise_of
 
-pytestmark = pytest.mark.usefixtures("few_resamples")
-OBJECTS, NODES = AXES
-COUNTS = {"objects": (100.0, 1000.0, 10_000.0, 100_000.0), "nodes": (3.0, 6.0, 12.0, 24.0)}
+NODES = [3, 6, 12, 24]
 SWEEPS = 100
 
 
-def grown(
-    axis: Any, truth: tuple[str, float], seed: Sequence[int], runs: int = 1, differ: float = 0.05
-) -> Levels:
-    """Medians of a store whose time grows by `truth`: a shape, and by how much over the range."""
-    rng = np.random.default_rng(seed)
-    x = np.repeat(np.array(COUNTS[axis.noun]), runs)
-    steps = axis.steps(Verdict(truth[0]), x)  # (of a constant as of a logarithm, times 0)
-    true_ms = 2.0 * (1 + truth[1] * steps / steps.max())
-    ms = true_ms * (1 + differ * rng.normal(size=x.size) + 0.02 * rng.normal(size=x.size))
-    return Levels(x, ms, 0.02 * true_ms)
+def levels(medians_ms: Mapping[int, Sequence[float]]) -> list[dict[str, Any]]:
+    """Levels of one endpoint: the medians of all runs at each size."""
+    return [
+        {"x": x, "median_ms": ms, "two_modes": False}
+        for x, values in medians_ms.items()
+        for ms in values
+    ]
 
 
-@pytest.mark.minutes
-@pytest.mark.parametrize("runs", [1, 2])
-@pytest.mark.parametrize("truth", [("constant", 0.0), ("logarithmic", 2.0), ("linear", 2.0)])
-@pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.noun)
-def test_a_wrong_shape_is_named_less_than_once_in_twenty_and_plain_growth_is_named(
-    axis: Any, truth: tuple[str, float], runs: int
-) -> None:
-    many = [grown(axis, truth, (sweep, 1), runs=runs) for sweep in range(SWEEPS)]
-    found = Counter(judge(each, axis, noise_of([each], axis)).verdict for each in many)
-    is_open = {"grows, shape not decided"} if truth[1] else {"not decided"}
-    wrong = sum(found[each] for each in found if each not in {truth[0], *is_open})
-    assert wrong < 0.05 * SWEEPS, found
-    if truth[1] and axis is OBJECTS and runs == 2:
-        assert found[Verdict(truth[0])] > 0.8 * SWEEPS, found
-
-
-@pytest.mark.parametrize(
-    ("medians_ms", "noise", "verdict"),
-    [
-        ((1.0, 9.0, 1.0, 9.0), 0.05, "neither shape"),
-        ((9.0, 7.0, 5.0, 3.0), 0.02, "falls"),
-        ((2.0, 2.02, 1.98, 2.01), 0.02, "constant"),
-        # It seems to fall by a quarter, and by nothing as well.
-        ((3.16, 2.85, 2.43, 2.44), 0.09, "not decided"),
-        ((1.0, 9.0), 0.05, "too few points"),
-    ],
-)
-def test_points_get_the_verdict_that_they_bear(
-    medians_ms: Sequence[float], noise: float, verdict: str
-) -> None:
-    ms = np.array(medians_ms)
-    levels = Levels(np.array(COUNTS["objects"][: ms.size]), ms, 0.02 * ms)
-    assert judge(levels, OBJECTS, Noise(noise, None)).verdict == verdict
-
-
-def test_how_much_runs_differ_comes_from_repeated_ones_or_from_how_far_points_scatter() -> None:
-    held, shares = 0, []
+def test_the_interval_of_a_change_holds_the_true_one_as_often_as_it_says() -> None:
+    contained, shares = 0, []
     for sweep in range(SWEEPS):
-        points = grown(OBJECTS, ("logarithmic", 0.9), (sweep, 5), runs=3, differ=0.15)
-        noise = noise_of([points], OBJECTS)
-        assert noise.runs == 8
+        rng = np.random.default_rng((sweep, 5))
+        runs = levels({x: (1 + x / 24) * (1 + 0.05 * rng.normal(size=3)) for x in NODES})
+        noise = noise_of([runs])
+        assert noise is not None and noise.runs == 8
         shares.append(noise.share)
-        low, high = judge(points, OBJECTS, noise).curves[0].to_json()["slope_ci95_ms"]
-        held += low <= 0.6 <= high
-    assert np.median(shares) == pytest.approx(0.15, rel=0.1)
-    assert 0.9 * SWEEPS <= held < SWEEPS  # as often as it says
-    calm, wild = (
-        [grown(OBJECTS, ("linear", 0.0), (1, n), differ=differ) for n in range(5)]
-        for differ in (0.01, 0.3)
-    )
-    assert noise_of(calm, OBJECTS) == Noise(0.05, None)
-    assert noise_of(wild, OBJECTS).share > 0.2
+        _, low, high = change_over(runs, noise)
+        contained += low <= 2 / (1 + 3 / 24) - 1 <= high
+    assert np.median(shares) == pytest.approx(0.05, rel=0.15)
+    assert 0.9 * SWEEPS <= contained <= SWEEPS
+
+
+def test_without_repeated_runs_a_change_has_no_interval() -> None:
+    runs = levels({3: [2.0], 24: [3.0]})
+    assert noise_of([runs]) is None
+    assert change_over(runs, None) == [0.5]
+    assert change_over(levels({3: [2.0]}), None) == []
 
 
 @pytest.mark.parametrize(
-    ("shares", "verdict"),
+    ("shares", "has_two_modes"),
     [
-        ((0.7, 0.6, 0.0, 0.1), "two modes"),
-        ((0.15, 0.12, 0.17, 0.1), "linear"),  # the median stays in one of the modes
+        ((0.7, 0.6, 0.0, 0.1), True),
+        ((0.15, 0.12, 0.17, 0.1), False),  # the median stays in one of the modes
     ],
 )
-def test_no_curve_is_laid_through_medians_that_may_jump(
-    tmp_path: Path, shares: Sequence[float], verdict: str
+def test_medians_that_may_jump_are_marked_and_have_no_change(
+    tmp_path: Path, shares: Sequence[float], has_two_modes: bool
 ) -> None:
     def delayed(_: str, at: Mapping[str, Any], endpoint: str, __: int) -> np.ndarray:
         """A share of the requests waits 41 ms for an acknowledgement."""
         rng = np.random.default_rng([at["nodes"], len(endpoint)])
-        waits = np.arange(100) < 100 * shares[COUNTS["nodes"].index(at["nodes"])]
+        waits = np.arange(100) < 100 * shares[NODES.index(at["nodes"])]
         return np.asarray((1 + 0.3 * at["nodes"]) * rng.lognormal(0, 0.15, 100) + 41.0 * waits)
 
-    write_sweep(tmp_path, {"nodes": [3, 6, 12, 24]}, systems=[MINIO], values=delayed)
-    found = answer_of(GROWTH, tmp_path)
-    rows = found.to_json()["endpoints"]
-    assert {row["verdict"] for row in rows} == {verdict}
-    assert (rows[0]["fits"] == []) == (rows[0]["change"] is None) == (verdict == "two modes")
-    assert ("*" in found.grids()[0].rows[0][2]) == (verdict == "two modes")
+    write_sweep(tmp_path, {"nodes": NODES}, systems=[MINIO], values=delayed)
+    answer = answer_of(GROWTH, tmp_path)
+    rows = answer.to_json()["endpoints"]
+    assert {row["change"] is None for row in rows} == {has_two_modes}
+    assert ("*" in answer.grids()[0].rows[0][2]) == has_two_modes

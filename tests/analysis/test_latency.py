@@ -11,15 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from answers import changing
-from synthetic_bundles import (
-    BOB,
-    BOB_ENDPOINTS,
-    BOTH,
-    GARAGE,
-    QUORUM,
-    MakeBundle,
-)
 
+from tests.bundles import BOB, BOB_ENDPOINTS, BOTH, GARAGE, QUORUM, MakeBundle
 from wanlat.analysis import statistics
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.in_rtts import InWords, in_words

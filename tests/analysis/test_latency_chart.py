@@ -19,7 +19,8 @@ from chart_checks import (
     texts_of,
 )
 from matplotlib.figure import Figure
-from synthetic_bundles import (
+
+from tests.bundles import (
     BOB,
     BOB_ENDPOINTS,
     BOTH,
@@ -30,7 +31,6 @@ from synthetic_bundles import (
     QUORUM,
     MakeBundle,
 )
-
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.figures.latency import LATENCY

@@ -12,10 +12,8 @@ import pandas as pd
 import pytest
 from answers import answer_of, changing, notes_of
 from chart_checks import assert_apart
-from load_bundles import OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
-from sweep_bundles import write_sweep
-from synthetic_bundles import MINIO
 
+from tests.bundles import MINIO, OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load, write_sweep
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.charts import load as load_chart
 from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
@@ -101,32 +99,25 @@ def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:
     return rows
 
 
-@pytest.mark.parametrize("from_due", [True, False])
-def test_a_stall_is_felt_at_every_instant_at_which_the_probe_was_due(
-    tmp_path: Path, from_due: bool
-) -> None:
-    """Of bundles that left instants out, figures are from when requests were sent."""
-    line = {"probe_from": "due", "probe_left_out": 7, "probe_interval_ms": 7.9}
-    rows = stalled(tmp_path, **line if from_due else {"probe_missed": 30})
+def test_a_stall_is_felt_at_every_instant_at_which_the_probe_was_due(tmp_path: Path) -> None:
+    rows = stalled(tmp_path, probe_left_out=7, probe_interval_ms=7.9)
     row, over_time = only(tmp_path)
     due_s, steady = (rows["due_ns"] - ZERO_NS) / 1e9, row["steady"]
     inside = (due_s >= steady["begin_s"]) & (due_s < steady["end_s"])
     felt = rows[(rows["phase"] == "loaded") & inside & (rows["outcome"] == "ok")]
-    since_ns = felt["due_ns"] if from_due else felt["start_ns"]
-    felt_ms = ((felt["start_ns"] + felt["total_ns"] - since_ns) / 1e6).astype(float)
+    felt_ms = ((felt["start_ns"] + felt["total_ns"] - felt["due_ns"]) / 1e6).astype(float)
     loaded = row["probe_client"][0]["loaded"]
-    assert loaded["ok"] == len(felt)
+    assert (loaded["ok"], loaded["fail"]) == (len(felt), 7)
     assert loaded["p99_ms"] == pytest.approx(np.percentile(felt_ms, 99), rel=0.05)
+    assert loaded["p99_ms"] > 2000
     assert loaded["from_start_median_ms"] == 8
     assert row["probe_client"][0]["idle"]["p99_ms"] == pytest.approx(4)
-    if from_due:
-        assert (felt_ms > 1000).sum() > 20  # of 3 s, ten a second, those of the first two
-        assert (loaded["fail"], loaded["p99_ms"] > 2000) == (7, True)
-        at_s, ms = over_time.probe_ms["GetObject"]
-        assert ms.max() == pytest.approx(loaded["max_ms"])
-        assert at_s[ms.argmax()] == pytest.approx(10.0, abs=0.11)
-        assert "ms on average)" in notes_on(tmp_path)  # answers took longer than the interval
-    assert f"({'0 and 7' if from_due else '30 and 0'} instants)" in notes_on(tmp_path)
+    assert (felt_ms > 1000).sum() > 20  # of 3 s, ten a second, those of the first two
+    at_s, ms = over_time.probe_ms["GetObject"]
+    assert ms.max() == pytest.approx(loaded["max_ms"])
+    assert at_s[ms.argmax()] == pytest.approx(10.0, abs=0.11)
+    assert "ms on average)" in notes_on(tmp_path)  # answers took longer than the interval
+    assert "(7 instants)" in notes_on(tmp_path)
 
 
 def test_a_killed_runs_records_are_read_as_its_table_would_have_been(tmp_path: Path) -> None:

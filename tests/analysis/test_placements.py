@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from answers import answer_of, notes_of
-from placements_bundles import write_placements
 
+from tests.bundles import write_placements
 from wanlat.analysis.figures.placements import PLACEMENTS, errors, order, placed
 from wanlat.analysis.summary import summarize
 from wanlat.analysis.sweep import read_sweep

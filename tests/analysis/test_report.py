@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 from answers import changing
-from resources_bundles import write_resources
 from rich.console import Console
-from synthetic_bundles import GARAGE, QUORUM, MakeBundle, write_bundle
 
+from tests.bundles import GARAGE, QUORUM, MakeBundle, write_bundle, write_resources
 from tests.command_line import ran
 from wanlat.analysis.grid import Grid, markdown, print_grid
 from wanlat.analysis.report import report

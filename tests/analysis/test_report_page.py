@@ -15,9 +15,8 @@ from answers import opened
 from drill_bundles import Fault, stalled, write_drill
 from matplotlib import image
 from pages import Page
-from sweep_bundles import write_sweep
-from synthetic_bundles import GARAGE, MINIO, QUORUM, MakeBundle
 
+from tests.bundles import GARAGE, MINIO, QUORUM, MakeBundle, write_sweep
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.report import beside, html, report
 from wanlat.analysis.report.html import Picture

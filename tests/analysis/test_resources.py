@@ -9,25 +9,28 @@ import pandas as pd
 import pytest
 from answers import answer_of, notes_of
 from chart_checks import texts_of
-from resources_bundles import (
+
+from tests.bundles import (
     BACKGROUND_BYTES_PER_S,
+    BOB,
+    BODY_BYTES,
     CPU_MS,
+    GARAGE,
     IDLE_S,
     MIB,
-    OBJECT_BYTES,
     REQUEST_S,
     WAN_BYTES,
+    MakeBundle,
+    write_bundle,
     write_resources,
+    write_sweep,
 )
-from sweep_bundles import write_sweep
-from synthetic_bundles import BOB, GARAGE, MakeBundle, write_bundle
-
 from wanlat.analysis.figures.resources import RESOURCES, resources_of
 from wanlat.analysis.summary import Summary
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
-WAN, CPU, OBJECT = (sum(of.values()) / 3 for of in (WAN_BYTES, CPU_MS, OBJECT_BYTES))
+WAN, CPU, OBJECT = (sum(of.values()) / 3 for of in (WAN_BYTES, CPU_MS, BODY_BYTES))
 
 
 def used(directory: Path) -> tuple[dict[str, Any], str]:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from answers import answer_of
-from round_trips_bundles import PLAIN, TWO_LINES, Does, bent, straight, write_round_trips_bundle
 
+from tests.bundles import PLAIN, TWO_LINES, Does, bent, straight, write_round_trips_bundle
 from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.figures import round_trips as figures
 from wanlat.analysis.figures.round_trips import (

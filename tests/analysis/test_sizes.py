@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 from answers import answer_of
 from chart_checks import assert_apart, texts_of
-from sweep_bundles import MINIO_NGINX, plausible, write_sweep
-from synthetic_bundles import BOB, MINIO
 
+from tests.bundles import BOB, MINIO, MINIO_NGINX, plausible, write_sweep
 from wanlat.analysis.figures.growth import GROWTH
 from wanlat.analysis.figures.sizes import SIZES
 from wanlat.analysis.sweep import read_sweep

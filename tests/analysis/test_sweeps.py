@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from answers import changing
 from chart_checks import assert_apart, texts_of
-from sweep_bundles import write_sweep
-from synthetic_bundles import BOB, GARAGE, MINIO
 
+from tests.bundles import BOB, GARAGE, MINIO, write_sweep
 from wanlat.analysis.compare import conditions
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.summary import Summary, summarize

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from answers import changing
 from pages import Page
-from synthetic_bundles import QUORUM, MakeBundle
 
+from tests.bundles import QUORUM, MakeBundle
 from wanlat.analysis.view.server import serve
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

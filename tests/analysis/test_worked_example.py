@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from synthetic_bundles import GARAGE, MakeBundle
 
+from tests.bundles import GARAGE, MakeBundle
 from wanlat.analysis import summary
 from wanlat.analysis.report import report
 

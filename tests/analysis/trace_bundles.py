@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,11 +9,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "packets"))
 
-from packet_traffic import MS, Traffic, samples, topology
+from packet_traffic import MS, Traffic, samples
 
+from tests.bundles import manifest_of, write
 from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.groups import Group
 from wanlat.analysis.trace import Trace, trace_of
+from wanlat.bundle import documents
 
 ONE_WAY_NS = 50 * MS
 SITES = ("a", "b", "c")
@@ -65,25 +66,23 @@ def bundle_of(
         now = end + pause_ns
     if between is not None:
         between(traffic, idle[0])
-    step = {"system": "made-up", "rtt_step": 0, "requested_rtt_ms": 100.0, "measured_rtt_ms": 100.0}
-    directory.mkdir(parents=True, exist_ok=True)
-    samples(made, rtt_ms=100.0).to_parquet(directory / "samples.parquet")
+    step = documents.RttStep(
+        system="made-up",
+        rtt_step=0,
+        requested_rtt_ms=100.0,
+        measured_rtt_ms=100.0,
+        idle_ns=idle,
+    )
+    document = manifest_of(
+        [("made-up", "1")],
+        {"name": "made-up", "endpoints": ["Put"]},
+        topology="made-up",
+        sites={site: [f"{site}1", f"{site}2"] for site in SITES},
+        capture={"files": [{"system": "made-up", "packets": 100}]},
+    )
+    rows = {"samples": samples(made, rtt_ms=100.0)}
+    write(directory, document | manifest, rows, documents.RttSteps(rtt_steps=[step]))
     traffic.frame().to_parquet(directory / "packets.parquet")
-    steps = {"rtt_steps": [step | {"idle_ns": list(idle)}]}
-    (directory / "rtt_steps.json").write_text(json.dumps(steps))
-    document = {
-        "schema_version": 2,
-        "kind": "study",
-        "status": "complete",
-        "seed": 1,
-        "study": {"name": "made-up", "endpoints": ["Put"]},
-        "topology": topology(SITES, nodes=2),
-        "client": {"node": "a1", "site": "a"},
-        "target": {"node": "a1", "site": "a"},
-        "systems": [{"name": "made-up", "version": "1"}],
-        "capture": {"files": [{"system": "made-up", "packets": 100}]},
-    }
-    (directory / "manifest.json").write_text(json.dumps(document | manifest))
     return read_bundle(directory)
 
 

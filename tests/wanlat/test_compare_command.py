@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.bundles import Does, write_bundle, write_round_trips_bundle
 from tests.command_line import here, ran, write_program
 
 ROOT = Path(__file__).parents[2]
@@ -20,24 +20,20 @@ SCRIPT = ROOT / "examples" / "no-more-round-trips.sh"
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Bundles of a made-up store, whose PutObject takes so many round trips."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "tests" / "analysis"))
-        made = importlib.import_module("round_trips_bundles")
-        ordinary = importlib.import_module("synthetic_bundles")
     directory = tmp_path_factory.mktemp("runs")
 
     def run(name: str, trips: float, **settings: Any) -> Path:
         (directory / name).mkdir()
         does = {
-            ("quorum", "PutObject", "unknown"): [made.Does(1, trips)],
-            ("quorum", "GetObject", "unknown"): [made.Does(1, 1)],
+            ("quorum", "PutObject", "unknown"): [Does(1, trips)],
+            ("quorum", "GetObject", "unknown"): [Does(1, 1)],
         }
         settings = {"samples": 8, "repeats": 2, "manifest": {"storage": "memory"}, **settings}
-        return Path(made.write_round_trips_bundle(directory / name, does=does, **settings))
+        return write_round_trips_bundle(directory / name, does=does, **settings)
 
     latencies = directory / "latencies"
     latencies.mkdir()
-    ordinary.write_bundle(latencies, systems=[("quorum", "0.1.0")], n=20)
+    write_bundle(latencies, systems=[("quorum", "0.1.0")], n=20)
     return {
         "old": run("old", 2, seed=1),
         "again": run("again", 2, seed=2),

@@ -19,7 +19,8 @@ from wanlat.analysis.view.server import serve
 sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 from damaged_bundles import make_hostile, stored
 from drill_bundles import Fault, stalled, write_drill
-from synthetic_bundles import GARAGE, MINIO, write_bundle
+
+from tests.bundles import GARAGE, MINIO, write_bundle
 
 pytestmark = pytest.mark.programs
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
