@@ -7,7 +7,10 @@ use serde::Deserialize;
 
 use crate::grpc::framing::MAX_MESSAGE_BYTES;
 use crate::grpc::window::Window;
-use crate::plan::{self, ConnectionMode, HeaderLine, PlanLine, Terms};
+use crate::plan::{self, ConnectionMode, HeaderLine, LoadTerms, PlanLine, Terms};
+
+/// Room for the key, the time and the tags that go with an object in a message.
+const AROUND_OBJECT_BYTES: u64 = 1024;
 
 /// Bob's message with an object of 100 MiB fits.
 const DEFAULT_MESSAGE_BYTES: u64 = 128 << 20;
@@ -61,5 +64,17 @@ impl HeaderLine for Header {
             connection: self.connection,
             deadline_ms: self.deadline_ms,
         }
+    }
+
+    fn take(&mut self, load: LoadTerms) -> Result<(), String> {
+        let longest = self.max_message_bytes.saturating_sub(AROUND_OBJECT_BYTES);
+        if load.object_bytes > longest {
+            return Err(format!(
+                "`object_bytes` does not fit into a message of at most {} bytes \
+                 (`max_message_bytes`)",
+                self.max_message_bytes
+            ));
+        }
+        Ok(())
     }
 }
