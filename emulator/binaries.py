@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import wanlat
 from wanlat.topologies.errors import MachineError
 
-PACKAGE = Path(wanlat.__file__).resolve().parent
+# In a checkout `wanlat/emulator` is a link: only the path that was imported leads to `wanlat`.
+PACKAGE = Path(__file__).absolute().parents[1].resolve()
 """The directory of the package ``wanlat``: in a checkout, or where a wheel put it."""
 SEARCH_PATH = PACKAGE.parent
 """What a Python that is to import ``wanlat`` has on its path."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from wanlat.systems.engine.cluster import Cluster
+from wanlat.systems.engine.defined import DefinedSystem, Messages, Replicas
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.program import Binary, Companion
 from wanlat.systems.engine.protocols import Api, GrpcTarget, S3Target
-from wanlat.systems.engine.system import Messages, Replicas, System
+from wanlat.systems.engine.system import System
 from wanlat.systems.errors import SystemFailed, SystemMissing
 from wanlat.systems.placement import Least
 
@@ -16,6 +17,7 @@ __all__ = [
     "Binary",
     "Cluster",
     "Companion",
+    "DefinedSystem",
     "GrpcTarget",
     "Least",
     "Messages",

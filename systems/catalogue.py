@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from wanlat.systems import registry
 from wanlat.systems.engine.cache import Cache
+from wanlat.systems.engine.defined import recipe_of
 from wanlat.systems.engine.definition import Program
 from wanlat.systems.engine.install import Installed, Recipe, install
 from wanlat.systems.engine.program import Binary, how_to_get
 from wanlat.systems.engine.progress import Reporter
-from wanlat.systems.engine.system import System, recipe_of
+from wanlat.systems.engine.system import System
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 

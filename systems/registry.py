@@ -8,9 +8,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from wanlat.systems.engine.defined import Messages
 from wanlat.systems.engine.definition import FILE, SHIPPED, Program, read
 from wanlat.systems.engine.program import Binary, find
-from wanlat.systems.engine.system import Messages, System
+from wanlat.systems.engine.system import System
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_lines import load_yaml_model

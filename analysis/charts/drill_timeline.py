@@ -50,10 +50,8 @@ UNKNOWN_COLOUR, BACK_COLOUR, SLOW_COLOUR = "#6b3fa0", "#117755", "#9a9a9a"
 AS_SHAPES = 2000
 """Up to so many requests each is an element of an SVG; more of them are a picture in it."""
 
-# Light enough for marks to be seen on; faults on processes, resources and links differ.
-_FAULT_COLOURS = dict.fromkeys(("kill", "stop", "restart", "crash-loop"), "#efcac4")
-_FAULT_COLOURS |= dict.fromkeys(("disk-full", "cpu-throttled"), "#ece0b4")
-_LINK_COLOUR = "#c9d9ef"
+# Light enough for marks to be seen on.
+_NODE_COLOUR, _LINK_COLOUR = "#efcac4", "#c9d9ef"
 
 _LINES_UP_TO = 0.76
 """Of a panel's height: above are the outages, whose names no line shall cross."""
@@ -113,7 +111,7 @@ def picture_of(drill: Drill) -> Picture:
     faults = []
     for fault in drill["faults"]:
         until = min(end, (fault["end_s"] or math.inf) - zero_s)
-        colour = _FAULT_COLOURS.get(fault["kind"], _LINK_COLOUR)
+        colour = _LINK_COLOUR if fault["directions"] else _NODE_COLOUR
         faults.append((fault_label(fault), fault["begin_s"] - zero_s, until, colour, fault))
     marks = [
         (f"{each['node']} died", each["at_s"] - zero_s, ALARM, "X") for each in drill["deaths"]

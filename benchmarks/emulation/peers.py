@@ -22,11 +22,11 @@ from typing import Any
 from benchmarks.emulation.pingpong import PORT, SERVE, ask_command
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.systems.engine.cache import Cache
+from wanlat.systems.engine.defined import recipe_of
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import install
 from wanlat.systems.engine.program import find
 from wanlat.systems.engine.progress import Reporter
-from wanlat.systems.engine.system import recipe_of
 from wanlat.topologies.errors import RunFailed
 from wanlat.topologies.units import Size
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wanlat.emulator.faults import links, processes
-from wanlat.emulator.faults.cpu_throttled import CpuThrottled
-from wanlat.emulator.faults.disk_full import DiskFull
+from wanlat.emulator.faults import cpu_throttled, disk_full, links, processes
 from wanlat.emulator.faults.fault import Fault, Roles
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import did_you_mean, listing, show
@@ -15,16 +14,23 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 if TYPE_CHECKING:
     from wanlat.topologies.resolve import Plan
 
-KINDS: Mapping[str, type[Fault]] = {
-    each.kind: each
-    for each in (
-        *(processes.Kill, processes.Stop, processes.Restart, processes.CrashLoop),
-        *(links.Slow, links.Lossy, links.Throttled, links.Blackhole),
-        *(links.Partition, links.OneWayCut, links.Flapping),
-        *(DiskFull, CpuThrottled),
-    )
-}
-"""To add one: its class, and its name here."""
+MODULES = (processes, links, disk_full, cpu_throttled)
+"""To add a kind: its class in one of them, or in a module of its own that is listed here."""
+
+
+def kinds_of(module: ModuleType) -> dict[str, type[Fault]]:
+    """Return the kinds of fault that a module defines, in its order."""
+    return {
+        made.kind: made
+        for made in vars(module).values()
+        if isinstance(made, type) and issubclass(made, Fault)
+        if made.__module__ == module.__name__ and "kind" in vars(made)
+    }
+
+
+KINDS: dict[str, type[Fault]] = {}
+for _module in MODULES:
+    KINDS |= kinds_of(_module)
 
 
 def parse(

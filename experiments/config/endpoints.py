@@ -11,7 +11,7 @@ from wanlat.probes.bob_plan import BobEndpoint
 from wanlat.probes.method_plan import Call, Measured
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.s3_plan import S3Endpoint
-from wanlat.systems.base import Api, Options, System
+from wanlat.systems.base import Api, DefinedSystem, Options
 from wanlat.systems.engine.endpoints import MethodEndpoint, Request, Requested, method_name
 from wanlat.systems.engine.protocols import does as does_of
 from wanlat.topologies.wording import did_you_mean, listing, show
@@ -64,14 +64,14 @@ def name_of(endpoint: str | Requested) -> str:
     return endpoint if isinstance(endpoint, str) else endpoint.name or endpoint.called
 
 
-def endpoints_of(system: System) -> list[Requested]:
+def endpoints_of(system: DefinedSystem) -> list[Requested]:
     """Return what a system's own definition says can be asked of it."""
     return [
         each.model_copy(update={"name": name}) for name, each in system.definition.endpoints.items()
     ]
 
 
-def objects_of(system: System, options: Options) -> ObjectApi | None:
+def objects_of(system: DefinedSystem, options: Options) -> ObjectApi | None:
     """Return how a system is asked for objects; None where its definition does not say."""
     own = {name_of(each): measured(each) for each in endpoints_of(system)}
     return ObjectApi.of(system.api(options), system.objects(options), own)

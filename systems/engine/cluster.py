@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.systems.engine.defined import DefinedSystem
 from wanlat.systems.engine.definition import Http, Step
 from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
@@ -32,7 +33,6 @@ from wanlat.topologies.wording import listing, show
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
     from wanlat.emulator.process import Process
-    from wanlat.systems.engine.system import System
 
 _BUCKET_S = 30.0
 _ABSENT = object()
@@ -43,7 +43,7 @@ class Cluster:
 
     def __init__(
         self,
-        of: System,
+        of: DefinedSystem,
         lab: Lab,
         binary: Binary,
         scene: dict[str, Any],
@@ -157,7 +157,7 @@ class Cluster:
             raise self._does_not_speak("through a program")
         scene = self._at(node)
         own = {name: filled(text, scene) for name, text in client.environment.items()}
-        # So that plain `python3` finds `wanlat.probes.program`.
+        # So that plain `python3` finds `wanlat.systems.program`.
         ours = {"PYTHONPATH": str(SEARCH_PATH)}
         return ProgramTarget(tuple(argv_of(client.command, scene)), ours | own)
 

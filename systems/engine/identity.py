@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions, packages_distributions, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wanlat.systems.engine.cache import files_below, sha256_of
 from wanlat.systems.engine.definition import FILE, HOOKS, SHIPPED, Definition
 from wanlat.systems.engine.options import Options
-
-if TYPE_CHECKING:
-    from wanlat.systems.engine.system import System
 
 _HERE = re.compile(r"\{here\}(?:/([^\s'\"{},;:\]*]*))?")
 _PATH = re.compile(r"(?<![\w.}/:{])(\.{0,2}/[^\s'\"{}\[\],;:=]+)")
@@ -46,12 +43,14 @@ class Identity:
     """Versions of Python's."""
 
 
-def identity_of(system: System, options: Options, program: Path) -> Identity:
+def identity_of(
+    definition: Definition, directory: Path, options: Options, program: Path
+) -> Identity:
     """Return what takes part besides the ``program``'s own file."""
-    of_definition = _of_definition(system.definition, system.directory)
+    of_definition = _of_definition(definition, directory)
     others = {
         **_of_options(options, program),
-        **_interpreters(system.definition, of_definition.values(), program),
+        **_interpreters(definition, of_definition.values(), program),
     }
     packages = _packages_of_launcher(program)
     if any(name.startswith("program python") for name in others):

@@ -4,7 +4,7 @@ import base64
 import socket
 import sys
 
-from wanlat.probes.program import Fail, NotFound, serve
+from wanlat.systems.program import Fail, NotFound, serve
 
 # Here a protocol of lines; a store's own client library is as good. Connecting is not timed.
 store = socket.create_connection((sys.argv[1], int(sys.argv[2]))).makefile("rw")

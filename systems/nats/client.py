@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from wanlat.probes.program import Fail, NotFound, serve
+from wanlat.systems.program import Fail, NotFound, serve
 
 try:
     import nats

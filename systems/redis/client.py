@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from typing import BinaryIO
 
-from wanlat.probes.program import Fail, NotFound, serve
+from wanlat.systems.program import Fail, NotFound, serve
 
 node, primary, port, wait = *sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4])
 DEADLINE_MS = 3_600_000  # of WAIT; oneshot's comes first

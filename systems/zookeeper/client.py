@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from wanlat.probes.program import Fail, NotFound, serve
+from wanlat.systems.program import Fail, NotFound, serve
 
 try:
     from kazoo.client import KazooClient

@@ -51,7 +51,7 @@ ThreadingHTTPServer((address, 8080), Shelf).serve_forever()
 """
 CLIENT = """
 import base64, hashlib, http.client, sys
-from wanlat.probes.program import Fail, serve
+from wanlat.systems.program import Fail, serve
 
 shelf = http.client.HTTPConnection(sys.argv[1], 8080)
 
@@ -222,7 +222,7 @@ def test_a_protocol_has_all_that_it_needs(tmp_path: Path, text: str, part: str) 
 def test_a_program_of_ten_lines_answers_and_needs_nothing(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        "from wanlat.probes.program import Fail, NotFound, serve\n"
+        "from wanlat.systems.program import Fail, NotFound, serve\n"
         "def no(): raise Fail('never')\n"
         "def gone(): raise NotFound\n"
         "def odd(a): print('aside'); return 1 // a\n"

@@ -35,11 +35,11 @@ from wanlat.systems.engine.cache import (
     exclusive,
     sha256_of,
 )
+from wanlat.systems.engine.defined import recipe_of
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import Damaged, find_installed, install
 from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool, unpinned
 from wanlat.systems.engine.program import find, go_version, label, read_version
-from wanlat.systems.engine.system import recipe_of
 from wanlat.systems.errors import InstallFailed, SystemMissing
 from wanlat.topologies.errors import MachineError, UserError
 

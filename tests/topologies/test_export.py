@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.command_line import here
-from wanlat.topologies.export.exported import export
+from wanlat.topologies.export.targets import export
 from wanlat.topologies.load import load
 from wanlat.topologies.model import Topology
 from wanlat.topologies.netem import netem, tc_words

@@ -1,14 +1,8 @@
-"""Everything is imported as ``wanlat.ROOM``: a user's own ``analysis.py`` never meets ours; and of
-the rooms above the emulator no module is imported, by way of others, by what it imports.
-"""
+"""Everything is imported as ``wanlat.ROOM``: a user's own ``analysis.py`` never meets ours."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
-from graphlib import TopologicalSorter
-from pathlib import Path
 
 from tests.command_line import CHECKOUT, tracked
 
@@ -36,31 +30,3 @@ def test_every_room_is_linked_into_the_package() -> None:
     for room in (*ROOMS, "proto"):
         link = CHECKOUT / "wanlat" / room
         assert link.is_symlink() and link.resolve() == CHECKOUT / room
-
-
-def test_nothing_is_imported_by_what_it_imports() -> None:
-    """Imports inside functions and under TYPE_CHECKING included: they only hide a circle."""
-    rooms = ("bundle", "probes", "experiments", "analysis", "wanlat/commands", "wanlat/testing")
-    paths = [path for room in rooms for path in (CHECKOUT / room).rglob("*.py")]
-    paths += [path for path in (CHECKOUT / "wanlat").glob("*.py") if path.name != "__init__.py"]
-    modules = {module_of(path): path for path in paths}
-    assert len(modules) > 150
-    graph = {
-        name: {each for each in imported(ast.parse(path.read_text())) if each in modules} - {name}
-        for name, path in modules.items()
-    }
-    TopologicalSorter(graph).prepare()  # CycleError names the circle
-
-
-def module_of(path: Path) -> str:
-    parts = path.relative_to(CHECKOUT).with_suffix("").parts
-    return ".".join(("wanlat", *parts) if parts[0] != "wanlat" else parts).removesuffix(".__init__")
-
-
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{each.name}" for each in node.names)

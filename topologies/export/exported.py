@@ -1,4 +1,4 @@
-"""What an export yields, the targets there are, and what their files' heads say.
+"""What an export yields, and what the heads of its files state.
 
 `TARGET.notes.j2` has what a target cannot express or does differently: a sentence a line, each
 under its condition, which is one on the plan and on `every` impairment in it.
@@ -6,17 +6,15 @@ under its condition, which is one on the plan and on `every` impairment in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from wanlat.topologies.errors import UserError
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan
-from wanlat.topologies.wording import did_you_mean, listing, show
 
 _PACKET_BITS = 1514 * 8
 
@@ -31,25 +29,6 @@ class Exported:
 
     files: Mapping[str, str]
     notes: tuple[str, ...]
-
-
-def targets() -> dict[str, Callable[[Topology], Exported]]:
-    """Return every target's function, by the name that `--to` takes."""
-    from wanlat.topologies.export.chaos_mesh import chaos_mesh
-    from wanlat.topologies.export.containerlab import containerlab
-    from wanlat.topologies.export.mininet_plan import mininet_plan
-
-    return {"mininet": mininet_plan, "containerlab": containerlab, "chaos-mesh": chaos_mesh}
-
-
-def export(topology: Topology, target: str) -> Exported:
-    """Write a topology for another tool. UserError for a target that there is not."""
-    known = targets()
-    if target not in known:
-        names = list(known)
-        near = did_you_mean(target, names)
-        raise UserError(f"cannot export to {show(target)}{near}; known are {listing(names)}")
-    return known[target](topology)
 
 
 def notes(target: str, plan: Plan, **facts: Any) -> tuple[str, ...]:

@@ -168,7 +168,7 @@ def export(
     _quiet: o.Quiet = False,
 ) -> None:
     """Convert a topology for another tool; what that cannot express is reported."""
-    from wanlat.topologies.export.exported import export as export_to
+    from wanlat.topologies.export.targets import export as export_to
 
     exported = export_to(load(topology), to)
     texts, notes = dict(exported.files), list(exported.notes)

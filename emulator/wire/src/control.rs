@@ -1,7 +1,6 @@
 //! The control protocol: one JSON object a line, each answered by one line.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +8,7 @@ use crate::capture;
 use crate::impairment::Impairment;
 use crate::lateness::LateBin;
 use crate::stats::Counters;
+use crate::way::Way;
 
 /// What can be asked.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -88,32 +88,6 @@ pub struct Change {
     pub direction: Way,
     /// Replaces the old one whole.
     pub impairment: Impairment,
-}
-
-/// One of the two directions of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
-    /// From the interface `a` to `b`.
-    Ab,
-    /// From the interface `b` to `a`.
-    Ba,
-}
-
-impl Way {
-    /// The position of this direction of a link among the directions of all links.
-    pub fn of_link(self, link: usize) -> usize {
-        link.saturating_mul(2).saturating_add(self as usize)
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Way::Ab => "ab",
-            Way::Ba => "ba",
-        })
-    }
 }
 
 /// An answer: what it does not tell is left out.

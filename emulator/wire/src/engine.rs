@@ -8,7 +8,7 @@ use std::thread;
 use crate::arrival::ClockPair;
 use crate::buffers::{self, BufferPool};
 use crate::capture::{self, Outcome, Recorder};
-use crate::control::{Change, LinkRequest, LinkStats, Way};
+use crate::control::{Change, LinkRequest, LinkStats};
 use crate::direction::{Direction, Fate};
 use crate::draws::Draws;
 use crate::due_queue::{DueQueue, HeldFrame, Origin};
@@ -16,6 +16,7 @@ use crate::frame::OFFLOAD_HEADER_BYTES;
 use crate::impairment::{Impairment, Tables};
 use crate::lateness::{LateBin, Lateness};
 use crate::sys::{self, BATCH, PacketSocket, ReceiveBatch};
+use crate::way::Way;
 
 /// A frame that the kernel does not take at once is tried again this often, and waited for this
 /// long each time. All links wait meanwhile, so it is little.

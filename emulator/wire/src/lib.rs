@@ -29,3 +29,4 @@ pub mod shape;
 pub mod stats;
 pub mod sys;
 pub mod waiter;
+pub mod way;

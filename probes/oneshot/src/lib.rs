@@ -8,6 +8,7 @@
 //!   [`http`] as its timed part: one request, one response. [`grpc`] is another, for Bob's API and
 //!   any service by its .proto files; its timed part is in [`grpc::call`]. [`http::template`] and
 //!   [`exec`] send what [`placeholders`] make of a user's templates: over HTTP, and by a program.
+//! - [`protocols`] lists them.
 //! - A large body is never held: [`outgoing`] makes it while it is sent, [`verify`] compares it while
 //!   it comes.
 //! - They wait on a [`connection`], with the instants of [`timing`] on [`clock`].
@@ -29,6 +30,7 @@ pub mod outgoing;
 pub mod placeholders;
 pub mod plan;
 pub mod protocol;
+pub mod protocols;
 pub mod record;
 pub mod s3;
 pub mod target;

@@ -3,13 +3,10 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
-use oneshot::exec::Exec;
-use oneshot::grpc::Grpc;
-use oneshot::http::template::Http;
+use clap::{Parser, Subcommand};
+use oneshot::body;
 use oneshot::plan::Stopped;
-use oneshot::s3::S3;
-use oneshot::{body, load, protocol};
+use oneshot::protocols::Spoken;
 
 /// Sends one request at a time and says where its time went
 #[derive(Parser)]
@@ -21,15 +18,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Carries out a plan of S3 requests read from standard input (a header line, then one request
-    /// a line) and writes one record a line
-    S3,
-    /// The same with requests to Bob, or to any unary method of a gRPC service
-    Grpc,
-    /// The same with requests of any HTTP/1.1 service, as templates say
-    Http,
-    /// The same with requests that a program makes, which is told one a line
-    Exec,
+    #[command(flatten)]
+    Plan(Spoken),
     /// Keeps many requests in flight: carries out a job read from standard input (a header line,
     /// then the job)
     Load {
@@ -47,27 +37,11 @@ enum Command {
     },
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Spoken {
-    S3,
-    Grpc,
-    Http,
-    Exec,
-}
-
 fn main() -> ExitCode {
     let (input, output) = (io::stdin().lock(), io::stdout());
     match Arguments::parse().command {
-        Command::S3 => end(protocol::run::<S3>(input, output.lock())),
-        Command::Grpc => end(protocol::run::<Grpc>(input, output.lock())),
-        Command::Http => end(protocol::run::<Http>(input, output.lock())),
-        Command::Exec => end(protocol::run::<Exec>(input, output.lock())),
-        Command::Load { protocol } => end(match protocol {
-            Spoken::S3 => load::run::<S3>(input, output),
-            Spoken::Grpc => load::run::<Grpc>(input, output),
-            Spoken::Http => load::run::<Http>(input, output),
-            Spoken::Exec => load::run::<Exec>(input, output),
-        }),
+        Command::Plan(protocol) => end(protocol.run(input, output.lock())),
+        Command::Load { protocol } => end(protocol.load(input, output)),
         Command::Body { seed, bytes } => write_body(seed, bytes),
     }
 }

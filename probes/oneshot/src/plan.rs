@@ -44,9 +44,38 @@ pub struct Terms {
     pub deadline_ms: u64,
 }
 
+/// The most that S3 takes in one PutObject.
+pub const MAX_OBJECT_BYTES: u64 = 5 << 30;
+
+/// What the signature says of a request's body, in `x-amz-content-sha256`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Payload {
+    /// Its SHA-256, which the server computes too, to compare: part of what a write costs it.
+    #[default]
+    Signed,
+    /// Nothing.
+    Unsigned,
+}
+
+/// What a load's job says of all its requests.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadTerms {
+    pub object_bytes: u64,
+    pub payload: Payload,
+}
+
 /// The first line of a plan.
-pub trait HeaderLine: PlanLine {
+pub trait HeaderLine: PlanLine + Send + Sync + 'static {
     fn terms(&self) -> Terms;
+
+    /// Takes what a load's job says of all its requests.
+    ///
+    /// # Errors
+    /// They cannot be so.
+    fn take(&mut self, _: LoadTerms) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// One request, as planned. Which fields it needs and may have is its endpoint's to say.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::choice::Choice;
 use crate::clock::NodeId;
 use crate::defects::Flags;
 use crate::disturbances;
-use crate::placement::Placement;
-use crate::protocol::Choice;
+use crate::placement::{Names, Placement};
 
 /// A small replicated object store whose round trips are known by construction: the phantom that
 /// wanlat calibrates itself with, not a product.
@@ -95,22 +95,6 @@ impl std::str::FromStr for Peer {
         }
         let name = name.to_owned();
         Ok(Self { name, address })
-    }
-}
-
-/// `NAME,NAME,...`: the nodes that hold a replica of a vdisk.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Names(pub Vec<String>);
-
-impl std::str::FromStr for Names {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names: Vec<_> = text.split(',').map(str::to_owned).collect();
-        if names.iter().any(String::is_empty) {
-            return Err("the form is NAME,NAME,..., as in n1,n2,n3".into());
-        }
-        Ok(Self(names))
     }
 }
 

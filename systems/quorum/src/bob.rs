@@ -23,9 +23,9 @@ use wanlat_proto::bob_storage::{
 use crate::disturbances::Client;
 use crate::memory::Memory;
 use crate::op::{Effect, Failure, ROUNDS_HEADER, Rounds};
-use crate::placement::Placement;
-use crate::protocol::{BUCKET, Members};
-use crate::store::{Meta, ObjectName, crc32};
+use crate::placement::{BUCKET, Placement};
+use crate::record::{Meta, ObjectName, crc32};
+use crate::round::Members;
 
 /// The largest blob, where `--max-object-bytes` does not ask for less.
 const MAX_BLOB: usize = 128 << 20;

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::clock::{NodeId, Version};
 use crate::log::announce;
-use crate::store::{Meta, ObjectName, Record, crc32};
+use crate::record::{Meta, ObjectName, Record, crc32};
 
 /// Of so many acknowledged Puts of a coordinator one is dropped.
 const DROP_ONE_IN: u64 = 1000;

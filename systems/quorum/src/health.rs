@@ -12,11 +12,11 @@ use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 
-use crate::args::{Names, Serve};
+use crate::args::Serve;
+use crate::choice::Choice;
 use crate::disturbances::Client;
 use crate::peers::Peers;
-use crate::placement::Placement;
-use crate::protocol::Choice;
+use crate::placement::{Names, Placement};
 use crate::store::Store;
 
 pub struct Health {

@@ -1,7 +1,9 @@
 //! wanlat's reference store. The README says what it is for and what it does not do.
 
+mod answers;
 mod args;
 mod bob;
+mod choice;
 mod clock;
 mod defects;
 mod disturbances;
@@ -15,10 +17,13 @@ mod op;
 mod peers;
 mod placement;
 mod protocol;
+mod record;
 mod repair;
 mod replica;
+mod round;
 mod s3;
 mod store;
+mod suspects;
 #[cfg(test)]
 mod testing;
 

@@ -15,8 +15,10 @@ use crate::health::Health;
 use crate::listener::{accept, listen};
 use crate::op::Rounds;
 use crate::peers::{Handler, Hello, Message, Peers};
-use crate::protocol::{BUCKET, BUCKET_STATE, Members, PeerRequest, Protocol, encode};
+use crate::placement::{BUCKET, BUCKET_STATE};
+use crate::protocol::Protocol;
 use crate::replica::{Answer, Replica};
+use crate::round::{Members, PeerRequest, encode};
 use crate::store::Store;
 use crate::{bob, s3};
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Version;
 use crate::listing::Listing;
-use crate::store::{Meta, ObjectName, Query};
+use crate::record::{Meta, ObjectName};
+use crate::store::Query;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Op {

@@ -1,7 +1,31 @@
 //! Which nodes hold a blob: the vdisks, as Bob has them.
 
-use crate::args::Names;
-use crate::clock::NodeId;
+use crate::clock::{NodeId, Version};
+use crate::record::BucketState;
+
+/// Where blobs are kept. No bucket of S3 has a slash in its name, so S3 cannot ask for it.
+pub const BUCKET: &str = "/bob";
+/// It exists on every node from the start, so that no write is refused for want of it.
+pub const BUCKET_STATE: BucketState = BucketState {
+    created: Version::FIRST,
+    deleted: Version::ZERO,
+};
+
+/// `NAME,NAME,...`: the nodes that hold a replica of a vdisk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Names(pub Vec<String>);
+
+impl std::str::FromStr for Names {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names: Vec<_> = text.split(',').map(str::to_owned).collect();
+        if names.iter().any(String::is_empty) {
+            return Err("the form is NAME,NAME,..., as in n1,n2,n3".into());
+        }
+        Ok(Self(names))
+    }
+}
 
 /// One virtual disk.
 #[derive(Clone, Debug, PartialEq)]

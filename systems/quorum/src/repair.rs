@@ -5,53 +5,25 @@
 //! here; if replicas differ, the object or bucket is looked at again a little later, because most
 //! differences are writes still on their way, and only what differs then is sent.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
+use crate::answers::{bucket_of, record_of};
 use crate::clock::{NodeId, Version};
 use crate::defects::Alone;
 use crate::log::say;
-use crate::protocol::{Answered, BUCKET, BUCKET_STATE, Members, Own, Round, bucket_of, record_of};
+use crate::placement::{BUCKET, BUCKET_STATE};
+use crate::record::ObjectName;
 use crate::replica::{Answer, Command};
-use crate::store::{BucketState, ObjectName};
+use crate::round::{Answered, Members, Own, Round};
+use crate::suspects::Suspect;
 
 /// Longer than a write takes to reach the slowest node of any topology that is of interest.
 const DELAY: Duration = Duration::from_secs(1);
-/// Suspicions beyond this many are dropped: the next read raises them again.
-const MAX_SUSPECTS: usize = 4096;
-const AT_ONCE: usize = 4;
-/// What may wait at once to be told to replicas that missed it, in KiB of bodies, each counted as
-/// one more: 256 MiB.
-const MAX_MISSED_KIB: usize = 256 << 10;
 /// Planted defect: how often a node looks whether a partition has healed.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Suspect {
-    Object(ObjectName),
-    Bucket(String),
-}
-
-pub struct Repairs {
-    suspects: Mutex<HashSet<Suspect>>,
-    slots: Semaphore,
-    missed: Semaphore,
-}
-
-impl Default for Repairs {
-    fn default() -> Self {
-        Self {
-            suspects: Mutex::default(),
-            slots: Semaphore::new(AT_ONCE),
-            missed: Semaphore::new(MAX_MISSED_KIB),
-        }
-    }
-}
 
 impl Members {
     /// Waits for the rest of a round, and has looked at again what `suspects` finds in its answers.
@@ -70,24 +42,19 @@ impl Members {
     }
 
     fn suspect(&self, suspect: Suspect) {
-        let mut known = self.suspects();
-        if known.len() >= MAX_SUSPECTS || !known.insert(suspect.clone()) {
+        if !self.repairs.add(suspect.clone()) {
             return;
         }
         let members = self.clone();
         tokio::spawn(async move {
             sleep(DELAY).await;
             let _slot = members.repairs.slots.acquire().await;
-            members.suspects().remove(&suspect);
+            members.repairs.remove(&suspect);
             match suspect {
                 Suspect::Object(name) => members.repair_object(name).await,
                 Suspect::Bucket(name) => members.repair_bucket(name).await,
             };
         });
-    }
-
-    fn suspects(&self) -> MutexGuard<'_, HashSet<Suspect>> {
-        self.repairs.suspects.lock().expect("no holder panics")
     }
 
     /// None: there was nothing to repair, or nobody answered.
@@ -223,30 +190,4 @@ impl Members {
         }
         true
     }
-}
-
-/// All buckets that some answer knows of, as all answers together know them.
-pub fn merge_buckets(answers: &[Answered]) -> BTreeMap<String, BucketState> {
-    let mut merged = BTreeMap::<_, BucketState>::new();
-    for answered in answers {
-        if let Answer::Buckets(buckets) = &answered.answer {
-            for (name, state) in buckets {
-                let known = merged.entry(name.clone()).or_default();
-                *known = known.merge(*state);
-            }
-        }
-    }
-    merged
-}
-
-/// Buckets that not all answers know alike.
-pub fn buckets_apart(answers: &[Answered]) -> Vec<Suspect> {
-    let agrees = |answered: &Answered, bucket: &(String, BucketState)| match &answered.answer {
-        Answer::Buckets(buckets) => buckets.contains(bucket),
-        _ => true,
-    };
-    let apart = merge_buckets(answers)
-        .into_iter()
-        .filter(|bucket| !answers.iter().all(|answered| agrees(answered, bucket)));
-    apart.map(|(name, _)| Suspect::Bucket(name)).collect()
 }

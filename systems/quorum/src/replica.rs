@@ -7,7 +7,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, Version};
-use crate::store::{BucketState, ObjectName, Page, Query, Record, Store};
+use crate::record::{BucketState, ObjectName, Record};
+use crate::store::{Page, Query, Store};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {

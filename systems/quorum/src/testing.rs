@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::clock::Version;
-use crate::store::{Meta, Record, crc32};
+use crate::record::{Meta, Record, crc32};
 
 /// A directory of its own, removed when dropped.
 pub struct Scratch(PathBuf);

@@ -5,39 +5,15 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::JoinHandle;
 
 use super::packet::{Outcome, Packet};
-use super::writer::Writer;
-use super::{Settings, Status};
+use super::settings::Settings;
+use super::shared::{QUEUE_BYTES, Shared, Status};
+use super::writer::{Writer, fixed_bytes};
 use crate::due_queue::Origin;
 use crate::frame::OFFLOAD_HEADER_BYTES;
 use crate::sys;
 
-/// Room for packets that the writer has yet to take: some 50,000 of them, which come in a second
-/// in which the disk takes nothing.
-pub(super) const QUEUE_BYTES: usize = 16 << 20;
-
 /// Room for packets that come while the writer is just taking those before them.
 const SPILL_BYTES: usize = 256 << 10;
-
-/// What both ends share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) queue: Mutex<Vec<u8>>,
-    /// Packets that did not get into the files, of each interface.
-    pub(super) missing: Vec<AtomicU64>,
-    /// The writer takes no more.
-    pub(super) full: AtomicBool,
-    /// The writer is to write what is there and to end.
-    pub(super) stop: AtomicBool,
-    pub(super) status: Mutex<Status>,
-}
-
-impl Shared {
-    pub(super) fn miss(&self, interface: u32) {
-        if let Some(count) = self.missing.get(interface as usize) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
 
 /// A running record.
 #[derive(Debug)]
@@ -54,7 +30,7 @@ impl Recorder {
     /// Opens the files, writes their heads and starts the writer's thread; there are so many
     /// `directions`. The error says what is wrong.
     pub fn start(settings: &Settings, directions: usize) -> Result<Recorder, String> {
-        settings.check()?;
+        settings.check(fixed_bytes(settings))?;
         let mut interfaces = vec![None; directions];
         for (interface, place) in (0..).zip(&settings.directions) {
             let direction = interfaces.get_mut(place.direction.of_link(place.link));
@@ -166,7 +142,7 @@ mod tests {
     use super::*;
     use crate::capture::Place;
     use crate::capture::rows::ROW_BYTES;
-    use crate::control::Way;
+    use crate::way::Way;
 
     fn settings(name: &str, limit_bytes: u64) -> Settings {
         let base = std::env::temp_dir().join(format!("wire-record-{}-{name}", std::process::id()));

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use super::files::{Files, Full};
 use super::packet::{Outcome, Packet};
-use super::recorder::{QUEUE_BYTES, Shared};
-use super::{Settings, pcapng, rows};
+use super::settings::Settings;
+use super::shared::{QUEUE_BYTES, Shared};
+use super::{pcapng, rows};
 use crate::arrival::ClockPair;
 use crate::frame::Headers;
 use crate::sys;

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use super::to_timespec;
+use super::time::to_timespec;
 
 /// At most this many ready descriptors are reported at a time; the rest come with the next wait.
 const MAX_EVENTS: usize = 64;

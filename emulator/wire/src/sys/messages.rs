@@ -107,7 +107,7 @@ impl ReceiveBatch {
                 {
                     let time: libc::timespec =
                         std::ptr::read_unaligned(libc::CMSG_DATA(message).cast());
-                    return Some(super::to_ns(Timespec {
+                    return Some(super::time::to_ns(Timespec {
                         tv_sec: time.tv_sec,
                         tv_nsec: time.tv_nsec,
                     }));

@@ -21,9 +21,6 @@ use crate::grpc::wire::{Facts, Tap, Wire};
 use crate::outgoing::Outgoing;
 use crate::timing::Timing;
 
-/// The most a message may be long, so that HTTP/2's windows, which end at 2^31 - 1, hold it.
-pub const MAX_MESSAGE_BYTES: u64 = 1 << 30;
-
 /// One HTTP/2 connection: made for one request, or kept for many.
 pub struct Session {
     wire: Rc<Wire>,

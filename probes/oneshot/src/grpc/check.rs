@@ -10,7 +10,6 @@ use crate::grpc::bob::Bob;
 use crate::grpc::call::Answer;
 use crate::grpc::framing;
 use crate::grpc::outcome::of_bob_error;
-use crate::grpc::request::Known;
 use crate::outcome::Verdict;
 use crate::record::Record;
 use crate::verify::Verifier;
@@ -20,6 +19,16 @@ use crate::verify::Verifier;
 pub struct Object {
     pub bytes: Option<u64>,
     pub seed: Option<u64>,
+}
+
+/// What is known of a request and of its answer.
+pub struct Known {
+    /// Of the object that the message holds: length and SHA-256.
+    pub object_bytes: Option<u64>,
+    pub sha256: Option<String>,
+    /// Executing it may change the store.
+    pub writes: bool,
+    pub expected: Expected,
 }
 
 /// What an OK answer must hold.

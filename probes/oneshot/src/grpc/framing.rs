@@ -3,6 +3,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 
+/// The most a message may be long, so that HTTP/2's windows, which end at 2^31 - 1, hold it.
+pub const MAX_MESSAGE_BYTES: u64 = 1 << 30;
+
 /// What precedes a message.
 pub const PREFIX_BYTES: usize = 5;
 

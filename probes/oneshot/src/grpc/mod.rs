@@ -5,21 +5,14 @@
 //! socket and without a runtime ([`drive`]). tonic's channel is not used, as it buffers requests and
 //! connects again by itself: here each connection is made for a request that shows it.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use http::HeaderMap;
-use http::uri::Authority;
-use serde::Deserialize;
 use tonic::{Code, Status};
 
-use crate::grpc::call::{Answer, Done, End, MAX_MESSAGE_BYTES, Session};
+use crate::grpc::call::{Answer, Done, End, Session};
 use crate::grpc::framing::PREFIX_BYTES;
-use crate::grpc::method::Methods;
-use crate::grpc::request::Ready;
+use crate::grpc::request::{Encoder, Ready};
 use crate::grpc::window::Window;
 use crate::outcome::{self as outcomes, Refusal, Verdict};
-use crate::plan::{self, ConnectionMode, HeaderLine, PlanError, PlanLine, Request, Terms};
+use crate::plan::{PlanError, Request};
 use crate::protocol::{Built, Judged, Protocol};
 use crate::record::Record;
 use crate::target::Target;
@@ -33,6 +26,7 @@ pub mod check;
 pub mod drive;
 pub mod frames;
 pub mod framing;
+pub mod header;
 pub mod method;
 pub mod outcome;
 pub mod request;
@@ -40,67 +34,12 @@ pub mod template;
 pub mod window;
 pub mod wire;
 
-/// Bob's message with an object of 100 MiB fits.
-const DEFAULT_MESSAGE_BYTES: u64 = 128 << 20;
-
-/// The plan's first line: where to, for how long at most, and what may be asked.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Header {
-    pub host: String,
-    pub port: u16,
-    #[serde(default)]
-    pub connection: ConnectionMode,
-    pub deadline_ms: u64,
-    /// The longest message in either direction, without the five bytes that come before it.
-    #[serde(default = "default_message_bytes")]
-    pub max_message_bytes: u64,
-    /// HTTP/2's, for answers.
-    #[serde(default)]
-    pub window: Window,
-    /// The .proto files whose methods the plan asks; Bob's needs none.
-    #[serde(default)]
-    pub protos: Vec<PathBuf>,
-    /// The directories that these, and what they import, are looked up in.
-    #[serde(default)]
-    pub includes: Vec<PathBuf>,
-    /// Sent with every request.
-    #[serde(default)]
-    pub metadata: BTreeMap<String, String>,
-}
-
-fn default_message_bytes() -> u64 {
-    DEFAULT_MESSAGE_BYTES
-}
-
-impl PlanLine for Header {
-    fn check(&self) -> Result<(), String> {
-        plan::check_deadline(Some(self.deadline_ms))?;
-        if !(1..=MAX_MESSAGE_BYTES).contains(&self.max_message_bytes) {
-            return Err(format!(
-                "`max_message_bytes` is {}, which is not from 1 to {MAX_MESSAGE_BYTES}",
-                self.max_message_bytes
-            ));
-        }
-        Ok(())
-    }
-}
-
-impl HeaderLine for Header {
-    fn terms(&self) -> Terms {
-        Terms {
-            connection: self.connection,
-            deadline_ms: self.deadline_ms,
-        }
-    }
-}
+pub use header::Header;
 
 /// Speaks gRPC to one server.
 pub struct Grpc {
     target: Target,
-    authority: Authority,
-    metadata: HeaderMap,
-    methods: Methods,
+    encoder: Encoder,
     max_message_bytes: u64,
     window: Window,
     lean: bool,
@@ -114,14 +53,10 @@ impl Protocol for Grpc {
 
     fn new(header: &Header, lean: bool) -> Result<Self, PlanError> {
         let target = Target::resolve(&header.host, header.port)?;
-        let unusable = |what: String| PlanError { line: 1, what };
-        let authority = Authority::try_from(target.authority.as_str())
-            .map_err(|error| unusable(format!("host {:?}: {error}", header.host)))?;
+        let encoder = Encoder::new(header, &target.authority, lean);
         Ok(Grpc {
             target,
-            authority,
-            metadata: request::metadata(&header.metadata).map_err(unusable)?,
-            methods: Methods::compile(&header.protos, &header.includes).map_err(unusable)?,
+            encoder: encoder.map_err(|what| PlanError { line: 1, what })?,
             max_message_bytes: header.max_message_bytes,
             window: header.window,
             lean,
@@ -129,7 +64,7 @@ impl Protocol for Grpc {
     }
 
     fn build(&mut self, request: &Request) -> Result<Built<Ready>, String> {
-        self.make_ready(request)
+        self.encoder.encode(request)
     }
 
     fn link(&mut self, _: Option<u64>) -> Result<Session, Verdict> {

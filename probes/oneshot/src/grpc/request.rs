@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Uri, Version};
 use prost::Message as _;
 
 use crate::body;
-use crate::grpc::Grpc;
 use crate::grpc::bob::{self, Bob};
-use crate::grpc::check::{Expected, Object};
+use crate::grpc::check::{Expected, Known, Object};
 use crate::grpc::framing::{PREFIX_BYTES, framed};
-use crate::grpc::method;
+use crate::grpc::header::Header;
+use crate::grpc::method::{self, Methods};
 use crate::grpc::outcome;
 use crate::grpc::template::{self, Values};
 use crate::outgoing::Outgoing;
@@ -29,19 +29,30 @@ pub struct Ready {
     pub known: Known,
 }
 
-/// What is known of it and of its answer.
-pub struct Known {
-    /// Of the object that the message holds: length and SHA-256.
-    pub object_bytes: Option<u64>,
-    pub sha256: Option<String>,
-    /// Executing it may change the store.
-    pub writes: bool,
-    pub expected: Expected,
+/// Encodes the requests to one server.
+pub struct Encoder {
+    authority: Authority,
+    metadata: HeaderMap,
+    methods: Methods,
+    max_message_bytes: u64,
+    lean: bool,
 }
 
-impl Grpc {
+impl Encoder {
+    /// Err: what the header gives is of no use.
+    pub fn new(header: &Header, authority: &str, lean: bool) -> Result<Self, String> {
+        Ok(Encoder {
+            authority: Authority::try_from(authority)
+                .map_err(|error| format!("host {:?}: {error}", header.host))?,
+            metadata: metadata(&header.metadata)?,
+            methods: Methods::compile(&header.protos, &header.includes)?,
+            max_message_bytes: header.max_message_bytes,
+            lean,
+        })
+    }
+
     /// Err: the request makes no sense, or does not fit its method.
-    pub(super) fn make_ready(&self, request: &Request) -> Result<Built<Ready>, String> {
+    pub fn encode(&self, request: &Request) -> Result<Built<Ready>, String> {
         let key = request.key.as_deref().map(key_bytes).transpose()?;
         if let Some(bob) = Bob::named(&request.endpoint) {
             let (needs, may_have) = bob.fields();
@@ -206,7 +217,7 @@ fn key_bytes(digits: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The headers of every request: gRPC's own and the plan's.
-pub fn metadata(given: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+fn metadata(given: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert("te", HeaderValue::from_static("trailers"));
     headers.insert("content-type", HeaderValue::from_static("application/grpc"));

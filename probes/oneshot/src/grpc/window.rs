@@ -7,8 +7,7 @@
 
 use serde::Deserialize;
 
-use crate::grpc::call::MAX_MESSAGE_BYTES;
-use crate::grpc::framing::PREFIX_BYTES;
+use crate::grpc::framing::{MAX_MESSAGE_BYTES, PREFIX_BYTES};
 
 /// Where nobody asks for another (RFC 9113, 6.9.2), and the largest there can be.
 const LEAST_BYTES: u32 = 65_535;

@@ -6,16 +6,10 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::exec::Header as ExecHeader;
-use crate::grpc::Header as GrpcHeader;
-use crate::http::template::Header as HttpHeader;
 use crate::load::deed::Deed;
 use crate::load::objects::{Objects, Operation};
-use crate::plan::{HeaderLine, PlanLine};
-use crate::s3::{Header as S3Header, MAX_OBJECT_BYTES, Payload};
+use crate::plan::{LoadTerms, MAX_OBJECT_BYTES, Payload, PlanLine};
 
-/// Room for the key, the time and the tags that go with an object in a message.
-const AROUND_OBJECT_BYTES: u64 = 1024;
 const MAX_WORKERS: usize = 10_000;
 /// Bucket and worker have two bytes each in a record.
 const MAX_BUCKETS: usize = 1 << 16;
@@ -23,42 +17,6 @@ const MAX_OBJECTS: u64 = 99_999_999;
 const DEFAULT_GIVE_UP_MS: u64 = 60_000;
 /// Shares of a mix may be off by so much: 1/3 is written 0.33.
 const SUM_TOLERANCE: f64 = 0.02;
-
-/// Whom a job asks.
-pub trait Loads: HeaderLine + Send + Sync + 'static {
-    /// Takes what the job says of all its requests.
-    ///
-    /// # Errors
-    /// They cannot be so.
-    fn take(&mut self, _: &Job) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-impl Loads for S3Header {
-    fn take(&mut self, job: &Job) -> Result<(), String> {
-        self.payload = job.payload;
-        Ok(())
-    }
-}
-
-impl Loads for GrpcHeader {
-    fn take(&mut self, job: &Job) -> Result<(), String> {
-        let longest = self.max_message_bytes.saturating_sub(AROUND_OBJECT_BYTES);
-        if job.object_bytes > longest {
-            return Err(format!(
-                "`object_bytes` does not fit into a message of at most {} bytes \
-                 (`max_message_bytes`)",
-                self.max_message_bytes
-            ));
-        }
-        Ok(())
-    }
-}
-
-impl Loads for HttpHeader {}
-
-impl Loads for ExecHeader {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -150,6 +108,13 @@ impl PlanLine for Job {
 }
 
 impl Job {
+    pub fn terms(&self) -> LoadTerms {
+        LoadTerms {
+            object_bytes: self.object_bytes,
+            payload: self.payload,
+        }
+    }
+
     /// What is read, written and removed.
     pub fn objects(&self) -> Objects {
         Objects::new(

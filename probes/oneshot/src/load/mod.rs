@@ -12,7 +12,7 @@ use std::thread;
 use serde::Serialize;
 
 use crate::clock;
-use crate::load::lines::{Job, Loads};
+use crate::load::lines::Job;
 use crate::load::objects::Object;
 use crate::load::record::Writer;
 use crate::load::shared::Shared;
@@ -20,7 +20,7 @@ use crate::load::stop::Stop;
 use crate::load::tally::{Ending, Tally};
 use crate::load::work::Own;
 use crate::load::worker::Worker;
-use crate::plan::{Plan, Stopped};
+use crate::plan::{HeaderLine, Plan, Stopped};
 use crate::protocol::{Client, Protocol};
 
 pub mod deed;
@@ -42,16 +42,13 @@ const GRACE_NS: u64 = 1_000_000_000;
 const STACK_BYTES: usize = 1 << 20;
 
 /// Carries out the job that `input` tells; progress, and how it ended, go to `output`.
-pub fn run<P: Protocol>(input: impl BufRead, output: impl Write) -> Result<(), Stopped>
-where
-    P::Header: Loads,
-{
+pub fn run<P: Protocol>(input: impl BufRead, output: impl Write) -> Result<(), Stopped> {
     let mut plan = Plan::new(input);
     let mut header = plan.header::<P::Header>().map_err(Stopped::Plan)?;
     let job = plan.next_line::<Job>().map_err(Stopped::Plan)?;
     let job = job.ok_or_else(|| Stopped::Plan(plan.error("there is no job")))?;
     let wrong = |what: String| Stopped::Plan(plan.error(&what));
-    header.take(&job).map_err(wrong)?;
+    header.take(job.terms()).map_err(wrong)?;
     // What is wrong with the header, or with a request, is said before anything begins.
     let mut client = Client::<P>::new(&header, true).map_err(Stopped::Plan)?;
     let objects = job.objects();
@@ -85,10 +82,7 @@ fn start<P: Protocol>(
     shared: &Arc<Shared>,
     header: &Arc<P::Header>,
     seed: u64,
-) -> Result<(), Stopped>
-where
-    P::Header: Loads,
-{
+) -> Result<(), Stopped> {
     for number in 0..shared.workers {
         let (shared, header) = (shared.clone(), header.clone());
         let work = move || {

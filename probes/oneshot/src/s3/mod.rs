@@ -18,7 +18,10 @@ use crate::http::response::Head;
 use crate::http::{Speaker, is_success};
 use crate::outcome::Verdict;
 use crate::outgoing::Outgoing;
-use crate::plan::{self, ConnectionMode, HeaderLine, PlanError, PlanLine, Request, Terms};
+use crate::plan::{
+    self, ConnectionMode, HeaderLine, LoadTerms, MAX_OBJECT_BYTES, Payload, PlanError, PlanLine,
+    Request, Terms,
+};
 use crate::protocol::{Built, Judged, Protocol};
 use crate::record::Record;
 use crate::s3::endpoint::{Check, Endpoint};
@@ -30,8 +33,6 @@ use crate::timing::Timing;
 pub mod endpoint;
 pub mod sign;
 
-/// The most that S3 takes in one PutObject.
-pub const MAX_OBJECT_BYTES: u64 = 5 << 30;
 const ERROR_DOCUMENT_BYTES: usize = 64 * 1024;
 
 /// The plan's first line: where to, as whom, and for how long at most.
@@ -48,17 +49,6 @@ pub struct Header {
     pub deadline_ms: u64,
     #[serde(default)]
     pub payload: Payload,
-}
-
-/// What the signature says of a request's body, in `x-amz-content-sha256`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum Payload {
-    /// Its SHA-256, which the server computes too, to compare: part of what a write costs it.
-    #[default]
-    Signed,
-    /// Nothing.
-    Unsigned,
 }
 
 impl PlanLine for Header {
@@ -82,6 +72,11 @@ impl HeaderLine for Header {
             connection: self.connection,
             deadline_ms: self.deadline_ms,
         }
+    }
+
+    fn take(&mut self, load: LoadTerms) -> Result<(), String> {
+        self.payload = load.payload;
+        Ok(())
     }
 }
 

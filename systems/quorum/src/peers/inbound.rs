@@ -10,21 +10,38 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{sleep, timeout};
 
 use super::frame::{Message, Outgoing, Reader, write_all};
-use super::{Handler, Peers};
 use crate::log::say;
 
 /// A peer that lives pings every two seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// Accepts peers; never returns.
-pub async fn accept(listener: TcpListener, peers: Arc<Peers>, handler: Arc<dyn Handler>) {
+/// Answers what peers ask.
+#[async_trait::async_trait]
+pub trait Handler: Send + Sync {
+    async fn handle(&self, request: Message) -> Message;
+}
+
+/// Takes note of peers that connect.
+pub trait Greeter: Send + Sync {
+    /// # Errors
+    /// Why the sender of this greeting is refused.
+    fn greeted_with(&self, greeting: &[u8]) -> Result<(), String>;
+}
+
+/// Accepts peers, whose messages have bodies of at most `max_body` bytes; never returns.
+pub async fn accept(
+    listener: TcpListener,
+    peers: Arc<dyn Greeter>,
+    handler: Arc<dyn Handler>,
+    max_body: usize,
+) {
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
                 let (peers, handler) = (peers.clone(), handler.clone());
                 tokio::spawn(async move {
                     // The peer that made the connection reports its end.
-                    let _ = serve(socket, &peers, handler).await;
+                    let _ = serve(socket, &*peers, handler, max_body).await;
                 });
             }
             Err(error) => {
@@ -35,12 +52,17 @@ pub async fn accept(listener: TcpListener, peers: Arc<Peers>, handler: Arc<dyn H
     }
 }
 
-async fn serve(socket: TcpStream, peers: &Peers, handler: Arc<dyn Handler>) -> io::Result<()> {
+async fn serve(
+    socket: TcpStream,
+    peers: &dyn Greeter,
+    handler: Arc<dyn Handler>,
+    max_body: usize,
+) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let (reading, writing) = socket.into_split();
     let (queue, outgoing) = unbounded_channel();
     let writer = tokio::spawn(write_all(writing, outgoing, false));
-    let mut reader = Reader::new(reading, peers.max_body);
+    let mut reader = Reader::new(reading, max_body);
     let mut greeted = false;
     let ended = loop {
         let frame = timeout(SILENCE_MAX, reader.frame()).await;

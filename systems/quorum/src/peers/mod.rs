@@ -15,16 +15,12 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
 pub use self::frame::Message;
+pub use self::inbound::Handler;
+use self::inbound::{Greeter, accept};
 use self::link::Link;
 pub use self::link::PeerError;
 use crate::clock::NodeId;
 use crate::disturbances::Flags;
-
-/// Answers what peers ask.
-#[async_trait::async_trait]
-pub trait Handler: Send + Sync {
-    async fn handle(&self, request: Message) -> Message;
-}
 
 /// The first message of a connection: nodes of different clusters must not mix.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -87,7 +83,7 @@ impl Peers {
 
     /// Starts to accept peers and to connect to them.
     pub fn start(self: &Arc<Self>, listener: TcpListener, handler: Arc<dyn Handler>) {
-        tokio::spawn(inbound::accept(listener, self.clone(), handler));
+        tokio::spawn(accept(listener, self.clone(), handler, self.max_body));
         for &id in self.links.keys() {
             let peers = self.clone();
             tokio::spawn(async move {
@@ -95,14 +91,6 @@ impl Peers {
                 peers.links[&id].keep_connected(hello, peers.max_body).await;
             });
         }
-    }
-
-    /// Takes note of a peer that connected.
-    fn greeted_with(&self, greeting: &[u8]) -> Result<(), String> {
-        let theirs = self.hello.check(greeting)?;
-        let link = self.links.values().find(|link| link.name == theirs.node);
-        link.map(Link::greeted)
-            .ok_or_else(|| format!("{} has no peer {}", self.hello.node, theirs.node))
     }
 
     /// How many others there are.
@@ -140,6 +128,16 @@ impl Peers {
         limit: Duration,
     ) -> Result<Message, PeerError> {
         self.links[&id].request(message, limit).await
+    }
+}
+
+impl Greeter for Peers {
+    /// Takes note of a peer that connected.
+    fn greeted_with(&self, greeting: &[u8]) -> Result<(), String> {
+        let theirs = self.hello.check(greeting)?;
+        let link = self.links.values().find(|link| link.name == theirs.node);
+        link.map(Link::greeted)
+            .ok_or_else(|| format!("{} has no peer {}", self.hello.node, theirs.node))
     }
 }
 

@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 
-use super::operate::{Operation, bucket_of};
-use super::round::{Answered, Round, unavailable};
+use super::operation::Operation;
+use crate::answers::{bucket_of, record_of, version_of};
 use crate::clock::Version;
 use crate::op::{Effect, Failure, Reply, Response};
-use crate::repair::Suspect;
+use crate::record::{Meta, ObjectName, Record};
 use crate::replica::{Answer, Command};
-use crate::store::{Meta, ObjectName, Record};
+use crate::round::{Answered, Round, unavailable};
+use crate::suspects::Suspect;
 
 impl Operation<'_> {
     /// Every node is asked; those that hold nothing newer than this node send no body, so that the
@@ -156,15 +157,4 @@ fn visible(answers: &[Answered]) -> Result<Option<(Version, Meta)>, Failure> {
     let newest = records.max_by_key(|record| record.version);
     let shown = newest.filter(|record| bucket.shows(record.incarnation));
     Ok(shown.and_then(|record| Some((record.version, record.object.clone()?))))
-}
-
-pub fn record_of(answered: &Answered) -> Option<&Record> {
-    match &answered.answer {
-        Answer::Get { record, .. } => record.as_ref(),
-        _ => None,
-    }
-}
-
-fn version_of(answered: &Answered) -> Option<Version> {
-    record_of(answered).map(|record| record.version)
 }

@@ -2,21 +2,16 @@
 
 use bytes::Bytes;
 
-use super::placed::BUCKET;
-use super::round::{Answered, Group, Members, Round};
+use super::operation::Operation;
+use crate::answers::{bucket_of, buckets_apart, merge_buckets};
 use crate::listing::{Listing, differing, merge};
-use crate::op::{Failure, Op, Reply, Response, Rounds};
-use crate::repair::{self, Suspect, merge_buckets};
+use crate::op::{Failure, Op, Reply, Response};
+use crate::placement::BUCKET;
+use crate::record::{BucketState, ObjectName};
 use crate::replica::{Answer, Command};
-use crate::store::{BucketState, ObjectName, Page, Query};
-
-/// One operation under way, and whom its protocol asks.
-pub struct Operation<'a> {
-    pub members: &'a Members,
-    pub reads: Group,
-    pub writes: Group,
-    pub rounds: &'a Rounds,
-}
+use crate::round::Answered;
+use crate::store::{Page, Query};
+use crate::suspects::Suspect;
 
 impl Operation<'_> {
     pub async fn carry_out(&self, op: Op, body: Bytes) -> Result<Response, Failure> {
@@ -33,31 +28,11 @@ impl Operation<'_> {
         Ok((reply, Bytes::new()))
     }
 
-    pub(super) fn read_round(&self, own: Command, others: &Command) -> Result<Round, Failure> {
-        let alone = self.reads == self.members.alone();
-        self.rounds.add(u32::from(!alone));
-        let group = self.reads.clone();
-        self.members.round(group, own, others, Bytes::new())
-    }
-
-    pub(super) fn write_round(&self, command: &Command, body: Bytes) -> Result<Round, Failure> {
-        let (group, own) = (self.writes.clone(), command.clone());
-        let round = self.members.round(group, own, command, body)?;
-        self.rounds.add(1);
-        Ok(round)
-    }
-
-    /// A round that carries no work.
-    pub async fn nothing(&self) -> Result<(), Failure> {
-        let mut round = self.read_round(Command::Nothing, &Command::Nothing)?;
-        round.quorum().await
-    }
-
     async fn list_buckets(&self) -> Result<Reply, Failure> {
         let mut round = self.read_round(Command::Buckets, &Command::Buckets)?;
         round.quorum().await?;
         let merged = merge_buckets(&round.answers);
-        self.members.watch(round, repair::buckets_apart);
+        self.members.watch(round, buckets_apart);
         let shown = |(name, state): &(String, BucketState)| state.alive() && name != BUCKET;
         let alive = merged.into_iter().filter(shown);
         Ok(Reply::Buckets(
@@ -142,16 +117,6 @@ impl Operation<'_> {
             false => Err(Failure::NoSuchBucket),
         }
     }
-}
-
-/// The bucket's state as all these answers together know it.
-pub fn bucket_of(answers: &[Answered]) -> BucketState {
-    let states = answers.iter().filter_map(|answered| match answered.answer {
-        Answer::Bucket(state) | Answer::Written(state) | Answer::Refused(state) => Some(state),
-        Answer::List { bucket, .. } | Answer::Get { bucket, .. } => Some(bucket),
-        _ => None,
-    });
-    states.reduce(BucketState::merge).unwrap_or_default()
 }
 
 /// The pages of the answers, of those that are alike only one.

@@ -4,21 +4,13 @@
 
 use bytes::Bytes;
 
-use super::objects::record_of;
-use super::round::{Answered, Members, Round};
+use crate::answers::record_of;
 use crate::clock::{NodeId, Version};
 use crate::op::{Failure, Rounds};
-use crate::placement::Vdisk;
+use crate::placement::{BUCKET_STATE, Vdisk};
+use crate::record::{Meta, ObjectName, Record};
 use crate::replica::Command;
-use crate::store::{BucketState, Meta, ObjectName, Record};
-
-/// Where blobs are kept. No bucket of S3 has a slash in its name, so S3 cannot ask for it.
-pub const BUCKET: &str = "/bob";
-/// It exists on every node from the start, so that no write is refused for want of it.
-pub const BUCKET_STATE: BucketState = BucketState {
-    created: Version::FIRST,
-    deleted: Version::ZERO,
-};
+use crate::round::{Answered, Members, Round};
 
 impl Members {
     /// Puts a blob or, with None, a tombstone; done when the vdisk's quorum has it on disk.

@@ -3,7 +3,7 @@
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-use super::{etag, modified};
+use super::values::{etag, modified};
 use crate::listing::Listing;
 use crate::store::{Listed, Query};
 

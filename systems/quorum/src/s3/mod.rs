@@ -2,6 +2,7 @@
 
 mod listing;
 mod upload;
+mod values;
 
 use std::sync::Arc;
 
@@ -18,13 +19,14 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpError, S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
 use self::upload::Upload;
+use self::values::{etag, modified};
 use crate::args::Serve;
 use crate::clock::Version;
 use crate::disturbances::Client;
 use crate::memory::Memory;
 use crate::op::{Failure, Op, ROUNDS_HEADER, Reply, Rounds};
 use crate::protocol::Protocol;
-use crate::store::{Meta, ObjectName};
+use crate::record::{Meta, ObjectName};
 
 /// What GetBucketLocation says; requests signed for other regions are served too.
 const REGION: &str = "wanlat";
@@ -122,14 +124,6 @@ fn object_name(bucket: &str, key: &str) -> ObjectName {
         bucket: bucket.to_owned(),
         key: key.to_owned(),
     }
-}
-
-fn etag(md5: &[u8; 16]) -> ETag {
-    ETag::Strong(md5.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn modified(version: Version) -> Timestamp {
-    version.wall_time().into()
 }
 
 fn user_metadata(meta: &Meta) -> Option<Metadata> {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use super::format::{self, Header};
-use super::record::Meta;
 use crate::log::say;
+use crate::record::Meta;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId(u64);

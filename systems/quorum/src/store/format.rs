@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::record::{BucketState, ObjectName, Record, crc32};
+use crate::record::{BucketState, ObjectName, Record, crc32};
 
 const MAGIC: [u8; 8] = *b"quorum\0\x01";
 const PREFIX_LEN: usize = 16;

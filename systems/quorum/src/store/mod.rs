@@ -9,7 +9,6 @@
 mod files;
 mod format;
 mod page;
-mod record;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -25,10 +24,10 @@ use self::format::Header;
 #[cfg(test)]
 pub use self::page::Summary;
 pub use self::page::{Listed, Page, Query};
-pub use self::record::{BucketState, Meta, ObjectName, Record, crc32};
 use crate::clock::Version;
 use crate::defects::Flags;
 use crate::log::say;
+use crate::record::{BucketState, ObjectName, Record};
 
 pub struct Store {
     files: Files,

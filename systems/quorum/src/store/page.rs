@@ -6,8 +6,8 @@ use std::ops::Bound;
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 
-use super::record::{BucketState, Record};
 use crate::clock::Version;
+use crate::record::{BucketState, Record};
 
 /// Bounds a page in a range that is full of tombstones.
 const MAX_ENTRIES: usize = 20_000;

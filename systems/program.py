@@ -1,7 +1,7 @@
 """A program that makes requests for `oneshot exec`: told one a line, it answers with one line.
 
     import base64
-    from wanlat.probes.program import Fail, serve
+    from wanlat.systems.program import Fail, serve
 
     store = connect()                        # not timed: it is ready when it serves
 

@@ -13,9 +13,9 @@ use crate::clock::{Clock, NodeId, Version};
 use crate::defects::{Alone, Defects};
 use crate::op::{Effect, Failure, Op, Unavailable};
 use crate::peers::{Message, Peers};
-use crate::repair::Repairs;
+use crate::record::{ObjectName, Record};
 use crate::replica::{Answer, Command, Replica};
-use crate::store::{ObjectName, Record};
+use crate::suspects::Repairs;
 
 /// Who is asked in a round, and whose answers it waits for.
 #[derive(Clone, Debug, PartialEq)]

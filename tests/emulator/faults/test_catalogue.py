@@ -1,0 +1,59 @@
+"""A kind of fault is one module: CONTRIBUTING's example is found, parsed and taken by drills."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import CHECKOUT
+from tests.emulator.plans import mesh, ms
+from wanlat.emulator.faults import catalogue
+from wanlat.emulator.faults.fault import Fault
+from wanlat.experiments.drill.model import FaultSpec
+from wanlat.topologies.errors import UserError
+
+PLAN = mesh(2, wan=ms(2))
+
+
+@pytest.fixture
+def duplicating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Fault]]:
+    """The example's class, of a file of its own, once its module is listed."""
+    page = (CHECKOUT / "CONTRIBUTING.md").read_text("utf-8").partition("## A fault\n")[2]
+    example = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert example
+    file = tmp_path / "duplicating.py"
+    file.write_text(example[1], encoding="utf-8")
+    spec = spec_from_file_location("duplicating", file)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "duplicating", module)
+    spec.loader.exec_module(module)
+    ((kind, made),) = catalogue.kinds_of(module).items()
+    monkeypatch.setitem(catalogue.KINDS, kind, made)
+    yield made
+
+
+def test_a_module_that_is_listed_is_all_that_a_fault_needs(duplicating: type[Fault]) -> None:
+    entry = FaultSpec.model_validate({"duplicating": "n1", "part": "5%", "for": "10s"})
+    fault = catalogue.parse(entry.kind, entry.target, entry.settings, PLAN, {})
+    assert isinstance(fault, duplicating)
+    assert fault.detail == "5% of packets twice"
+    assert {str(each) for each in fault.directions} == {"n1->dc1", "dc1->n1"}
+
+
+@pytest.mark.usefixtures("duplicating")
+def test_its_settings_are_checked_as_those_of_others() -> None:
+    with pytest.raises(UserError, match="part"):
+        catalogue.parse("duplicating", "n1", {"part": "half"}, PLAN, {})
+
+
+def test_a_module_lists_what_it_defines_and_nothing_that_it_imports_or_builds_upon() -> None:
+    for module in catalogue.MODULES:
+        kinds = catalogue.kinds_of(module)
+        assert kinds and all(made.__module__ == module.__name__ for made in kinds.values())
+    assert len(catalogue.KINDS) == sum(len(catalogue.kinds_of(each)) for each in catalogue.MODULES)
