@@ -1,6 +1,6 @@
 """What a bundle that is resumed would use of this machine, besides the bundle.
 
-Whoever made the bundle chose it: programs, arguments, files. `wanlat.experiments.matrix_points`
+Whoever made the bundle chose it: programs, arguments, files. `wanlat.experiments.resume`
 refuses to resume it unless the user trusts the bundle.
 """
 

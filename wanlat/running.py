@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from wanlat.experiments.matrix import MatrixOutcome
-    from wanlat.experiments.matrix_points import PreparedPoints, Unfinished
+    from wanlat.experiments.matrix_points import PreparedPoints
+    from wanlat.experiments.resume import Unfinished
     from wanlat.experiments.session import Outcome
 
 Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
@@ -213,7 +214,7 @@ def with_own_directory(prepared: R, out: Path | None) -> R:
 
 
 def measure_points(
-    prepared: PreparedPoints[Any],
+    prepared: PreparedPoints,
     unfinished: Unfinished | None,
     jobs: int | None,
     workers: str | None,
