@@ -18,7 +18,7 @@ from wanlat import OpenBundle, open_bundle
 from wanlat.analysis.figures.round_trips import ways_cell
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.bundle.read import POINTS, read_json
-from wanlat.experiments.config.envelope import EnvelopeSpec
+from wanlat.experiments.kinds.envelope import EnvelopeSpec
 from wanlat.topologies.wording import listing
 
 

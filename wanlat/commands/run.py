@@ -131,17 +131,11 @@ def _overridden(
     from wanlat.experiments.matrix_points import points_of
 
     points = [point.study for point in points_of(study)]
-    option, key = ("--rtt", "rtts=[0ms,50ms,100ms]") if rtt else ("--jitter", "jitter=1ms")
-    if any(point.envelope is not None for point in points):
-        way = f"envelope.{option[2:]}.high=500ms"
-    elif any(point.round_trips is not None for point in points):
-        way = f"round_trips.{key}"
-    else:
-        way = ""
-    if way:
+    option = "rtt" if rtt else "jitter"
+    for own in filter(None, (point.kind.instead.get(option) for point in points)):
         raise UserError(
-            f"{option}: study {study.name} changes the RTT of the WAN links itself. Give it other "
-            f"values with `--set {way}`."
+            f"--{option}: study {study.name} changes the RTT of the WAN links itself. Give it "
+            f"other values with `--set {own}`."
         )
     return {name: o.topology_of(name, rtt, jitter) for name in {each.topology for each in points}}
 
@@ -150,6 +144,6 @@ def _capture(study: Study, common: Common) -> CaptureWanted | None:
     """Return what is to be recorded. The packets of a study of round trips are half its answer,
     unless the backend is to be netem, which records none.
     """
-    is_half = study.round_trips is not None
+    is_half = study.kind.records_packets
     wanted = is_half and common.backend != "netem" if common.capture is None else common.capture
     return common.recorded(Size(1 << 30) if is_half else o.DEFAULT_LIMIT) if wanted else None
