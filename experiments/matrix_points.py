@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -48,7 +48,7 @@ from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning, instruments
 from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import requested, run
-from wanlat.experiments.session import CaptureWanted, Outcome, Report, Setup
+from wanlat.experiments.session import CaptureWanted, Outcome, Report
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.topologies import unforeseen
@@ -96,19 +96,6 @@ class AnyPoint(documents.Point):
         """What its network may be late by."""
         raise NotImplementedError
 
-    def prepare(
-        self, whole: PreparedPoints, binaries: MutableMapping[str, Binary] | None = None
-    ) -> Any:
-        """Return what `run` takes, a `Ready`. Raises UserError or MachineError.
-
-        ``binaries``: those that were found before, by system and options.
-        """
-        raise NotImplementedError
-
-    def run(self, ready: Any, report: Report) -> Outcome:
-        """Run it, and write its bundle."""
-        raise NotImplementedError
-
     def seed(self, seed: int) -> int:
         """Return its seed, drawn from that of the whole; systems have the same at the same values.
 
@@ -116,14 +103,6 @@ class AnyPoint(documents.Point):
         """
         values = json.dumps(dict(self.values), sort_keys=True)
         return random.Random(f"{seed}/points/{values}").getrandbits(32)
-
-
-class Ready(Protocol):
-    """A point that can be run."""
-
-    @property
-    def subjects(self) -> Sequence[Setup]:
-        """Its one system."""
 
 
 class Batch(ABC):
@@ -173,11 +152,14 @@ class Batch(ABC):
         """Whether it is one run, whose bundle has no points."""
 
     @abstractmethod
-    def prepare_one(self, **how: Any) -> Any:
-        """Return that run ready; ``how`` as of `prepare_points`. Raises UserError, MachineError."""
+    def prepare(self, point: Any = None, **how: Any) -> Any:
+        """Return a point ready to be run, or the one run. Raises UserError or MachineError.
+
+        ``how``: as of `prepare_points`, and ``binaries`` that were found before.
+        """
 
     @abstractmethod
-    def run_one(self, ready: Any, report: Report) -> Outcome:
+    def run(self, ready: Any, report: Report) -> Outcome:
         """Run it, and write its bundle."""
 
 
@@ -225,11 +207,11 @@ class StudyPoints(Batch):
         """Whether it has neither a matrix nor replicates."""
         return not self.study.has_points
 
-    def prepare_one(self, **how: Any) -> Prepared:
-        """Return it ready to be run, on all its systems."""
-        return prepare(self.study, **how)
+    def prepare(self, point: Point | None = None, **how: Any) -> Prepared:
+        """Return a point ready to be run; None: the study on all its systems."""
+        return prepare(self.study if point is None else point.study, **how)
 
-    def run_one(self, ready: Prepared, report: Report) -> Outcome:
+    def run(self, ready: Prepared, report: Report) -> Outcome:
         """Run it, and write its bundle."""
         return run(ready, report)
 
@@ -243,24 +225,6 @@ class Point(AnyPoint):
     def topology(self) -> str:
         """What it calls its topology."""
         return self.study.topology
-
-    def prepare(
-        self, whole: PreparedPoints, binaries: MutableMapping[str, Binary] | None = None
-    ) -> Prepared:
-        """Return it ready to be run. Raises UserError or MachineError."""
-        return prepare(
-            self.study,
-            directory=whole.directory / self.directory,
-            backend=whole.backend,
-            capture=whole.capture,
-            seed=self.seed(whole.seed),
-            topologies=whole.topologies,
-            binaries=binaries,
-        )
-
-    def run(self, ready: Prepared, report: Report) -> Outcome:
-        """Run it, and write its bundle."""
-        return run(ready, report)
 
     @property
     def max_network_error_ms(self) -> float:
@@ -502,12 +466,24 @@ class PreparedPoints:
             "parameters": parameters_of(self.batch.points()),
         }
 
+    def prepare(self, point: AnyPoint, binaries: MutableMapping[str, Binary] | None = None) -> Any:
+        """Return a point ready to be run. Raises UserError or MachineError."""
+        return self.batch.prepare(
+            point,
+            directory=self.directory / point.directory,
+            backend=self.backend,
+            capture=self.capture,
+            seed=point.seed(self.seed),
+            topologies=self.topologies,
+            binaries=binaries,
+        )
+
     def measure(self, point: AnyPoint, report: Report) -> Outcome:
         """Prepare and run a point. Raises UserError or MachineError before it is begun."""
-        ready = point.prepare(self)
+        ready = self.prepare(point)
         check_same_programs(self.directory, self.systems, [s.program for s in ready.subjects])
         check_same_programs(self.directory, self.instruments, instruments())
-        return point.run(ready, report)
+        return self.batch.run(ready, report)
 
 
 def prepare_points(
@@ -551,7 +527,7 @@ def prepare_points(
     binaries: dict[str, Binary] = {}
     for point in listed:
         try:
-            (subject,) = point.prepare(prepared, binaries).subjects
+            (subject,) = prepared.prepare(point, binaries).subjects
         except (UserError, MachineError) as error:
             raise type(error)(f"Point {point.name}: {error}") from error
         programs.setdefault(json.dumps(subject.program, sort_keys=True), subject.program)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -14,9 +14,8 @@ from wanlat.experiments.config.matrix import REPLICATE
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.model import Drill
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare
-from wanlat.experiments.matrix_points import AnyPoint, Batch, PreparedPoints
+from wanlat.experiments.matrix_points import AnyPoint, Batch
 from wanlat.experiments.session import Outcome, Report
-from wanlat.systems.base import Binary
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import show
 
@@ -29,7 +28,6 @@ class DrillPoint(AnyPoint):
 
     drill: Drill = Field(exclude=True, repr=False)
     scale: float = Field(exclude=True, repr=False)
-    claims: tuple[Path, ...] = Field(exclude=True, repr=False)
 
     @property
     def said(self) -> str:
@@ -51,27 +49,6 @@ class DrillPoint(AnyPoint):
     def max_network_error_ms(self) -> float:
         """What its network may be late by."""
         return self.drill.max_network_error.ms
-
-    def prepare(
-        self, whole: PreparedPoints, binaries: MutableMapping[str, Binary] | None = None
-    ) -> PreparedDrill:
-        """Return it ready to be run. Raises UserError or MachineError."""
-        return prepare(
-            self.drill,
-            system=self.system,
-            scale=self.scale,
-            seed=self.seed(whole.seed),
-            claims=self.claims,
-            backend=whole.backend,
-            capture=whole.capture,
-            directory=whole.directory / self.directory,
-            topologies=whole.topologies,
-            binaries=binaries,
-        )
-
-    def run(self, ready: PreparedDrill, report: Report) -> Outcome:
-        """Run it, and write its bundle."""
-        return runner.run(ready, report)
 
     def seed(self, seed: int) -> int:
         """Return its seed: the drill's own if it is run once, else one that is drawn."""
@@ -146,7 +123,6 @@ class Drills(Batch):
                     directory=f"points/{name}",
                     drill=drill,
                     scale=self.scale,
-                    claims=tuple(self.claims),
                 )
             )
         return made
@@ -156,11 +132,12 @@ class Drills(Batch):
         """Whether it is one drill on one system, once."""
         return len(self.drills) * len(self.names) * self.replicates == 1
 
-    def prepare_one(self, **how: Any) -> PreparedDrill:
-        """Return it ready to be run."""
+    def prepare(self, point: DrillPoint | None = None, **how: Any) -> PreparedDrill:
+        """Return a point ready to be run; None: the one drill."""
+        drill, system = (point.drill, point.system) if point else (self.drills[0], self.names[0])
         more: dict[str, Any] = {"scale": self.scale, "claims": self.claims}
-        return prepare(self.drills[0], system=self.names[0], **more, **how)
+        return prepare(drill, system=system, **more, **how)
 
-    def run_one(self, ready: PreparedDrill, report: Report) -> Outcome:
+    def run(self, ready: PreparedDrill, report: Report) -> Outcome:
         """Run it, and write its bundle."""
         return runner.run(ready, report)

@@ -12,7 +12,7 @@ import typer
 from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
-from wanlat.commands.measuring import Common, measure, part_of, with_common
+from wanlat.commands.measuring import Common, measure, with_common
 from wanlat.commands.settings import adopted, settings, use_bobd, with_options
 from wanlat.commands.shipped import Kind
 from wanlat.output import counted, emit, is_verbose, refuse_to_replace, remark, say
@@ -102,8 +102,7 @@ def run(
         batch, how = unfinished.batch, unfinished.how
     else:
         batch = _drills(drill, common, scale, claims or ())
-        how = common.how(common.recorded() if common.capture else None)
-        how |= part_of(batch, common.shard)
+        how = common.how(batch, common.recorded() if common.capture else None)
     if common.dry_run:
         from wanlat.commands.dry_run import show_drills as show_plans
 

@@ -29,7 +29,7 @@ def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
     else:
         whole = matrix = prepare_points(StudyPoints(study), **how)
         known: dict[str, Any] = {}
-        points = [(p.name, p.prepare(matrix, known)) for p in points_of(study)]
+        points = [(p.name, matrix.prepare(p, known)) for p in points_of(study)]
     rows = [
         {"point": name, **estimate(prepared, subject)}
         for name, prepared in points
@@ -54,10 +54,10 @@ def show_drills(batch: Batch, how: Mapping[str, Any], *, as_json: bool) -> None:
     from wanlat.experiments.matrix_points import prepare_points
 
     if batch.is_one:
-        prepared = [batch.prepare_one(**how)]
+        prepared = [batch.prepare(**how)]
     else:
         every = prepare_points(batch, **how)
-        prepared = [point.prepare(every) for point in every.points]
+        prepared = [every.prepare(point) for point in every.points]
     documents = [_drill(each) for each in prepared]
     one = len(documents) == 1
     show_document(documents[0] if one else {"drills": documents}, as_json=as_json)

@@ -86,9 +86,16 @@ class Common:
         use_bobd(self.bobd, [each["name"] for each in unfinished.manifest["systems"]])
         return unfinished
 
-    def how(self, capture: CaptureWanted | None) -> dict[str, Any]:
-        """Return how a new bundle is measured: arguments of `prepare_points`."""
-        return {"directory": self.out, "backend": self.backend, "capture": capture}
+    def how(self, batch: Batch, capture: CaptureWanted | None) -> dict[str, Any]:
+        """Return how a new bundle is measured: arguments of `prepare_points`. Raises UserError."""
+        from wanlat.experiments.matrix_points import Shard
+
+        how = {"directory": self.out, "backend": self.backend, "capture": capture}
+        if self.shard is None:
+            return how
+        if batch.is_one:
+            raise UserError(f"--shard: this is one {batch.noun}. {batch.several}")
+        return how | {"shard": Shard.parse(self.shard)}
 
     def recorded(self, limit: Size = o.DEFAULT_LIMIT) -> CaptureWanted:
         """Return how much is recorded of packets; ``limit``: where the user names none."""
@@ -149,26 +156,15 @@ def measure(
         )
     if workers is not None:
         raise UserError(f"--engine: this is one {batch.noun}. {batch.several}")
-    ready = batch.prepare_one(**how)
+    ready = batch.prepare(**how)
     heed_interruptions()
     demand_lab(ready.plan, ready.backend)
     ready = with_own_directory(ready, common.out)
     if run_one is not None:
         return run_one(ready)
-    return carry_out(lambda report: batch.run_one(ready, report))
+    return carry_out(lambda report: batch.run(ready, report))
 
 
 def is_one(batch: Batch, unfinished: Unfinished | None) -> bool:
     """Whether it is one run, in a bundle without points."""
     return batch.is_one and unfinished is None
-
-
-def part_of(batch: Batch, shard: str | None) -> dict[str, Any]:
-    """Return which of the points are to be measured. Raises UserError."""
-    from wanlat.experiments.matrix_points import Shard
-
-    if shard is None:
-        return {}
-    if batch.is_one:
-        raise UserError(f"--shard: this is one {batch.noun}. {batch.several}")
-    return {"shard": Shard.parse(shard)}

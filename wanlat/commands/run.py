@@ -9,7 +9,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.measuring import Common, is_one, measure, part_of, with_common
+from wanlat.commands.measuring import Common, is_one, measure, with_common
 from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
@@ -58,8 +58,9 @@ def run(
         wanted = _changed(STUDIES.load(str(study)), common, samples, client, matrix, advise)
         from wanlat.experiments.matrix_points import StudyPoints
 
-        batch, how = StudyPoints(wanted), common.how(_capture(wanted, common))
-        how |= {"topologies": _overridden(wanted, rtt, jitter), **part_of(batch, common.shard)}
+        batch = StudyPoints(wanted)
+        how = common.how(batch, _capture(wanted, common))
+        how["topologies"] = _overridden(wanted, rtt, jitter)
         if common.dry_run:
             from wanlat.commands.dry_run import show_study
 
