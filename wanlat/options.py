@@ -216,7 +216,7 @@ def refuse_others(context: typer.Context, because: str, *fitting: str) -> None:
 
     What is said where, and how loudly, fits everywhere.
     """
-    known = {*fitting, "bobd", "as_json", "verbose", "quiet"}
+    known = {*fitting, "bobd", "as_json", "verbose", "quiet", "_verbose", "_quiet"}
     names = []
     for each in context.command.params:
         source = context.get_parameter_source(str(each.name))

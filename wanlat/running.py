@@ -28,7 +28,7 @@ from wanlat.output import (
     say,
 )
 from wanlat.streams import not_waiting
-from wanlat.topologies.errors import UserError, WanlatError
+from wanlat.topologies.errors import WanlatError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -175,17 +175,6 @@ def carry_out(work: Callable[[Reporter], Ended], what: str = "run", *, log: bool
         if (place := place_of(str(ended.reason))) is not None:
             say(f"More: {place}")
     return ended
-
-
-def dask_workers(engine: str | None, scheduler: str | None, jobs: int | None) -> str | None:
-    """Return which of Dask's workers are to measure; None: this machine. Raises UserError."""
-    if engine is None and scheduler is None:
-        return None
-    if engine is None:
-        raise UserError(f"--scheduler {scheduler}: that is Dask's. Add --engine dask.")
-    if jobs is not None:
-        raise UserError("--jobs: Dask has as many points measured at once as there are workers.")
-    return scheduler or "local:1"
 
 
 class _HasDirectory(Protocol):

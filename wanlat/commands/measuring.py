@@ -14,7 +14,6 @@ from wanlat.commands.settings import trust, use_bobd
 from wanlat.output import say
 from wanlat.running import (
     carry_out,
-    dask_workers,
     heed_interruptions,
     measure_points,
     with_own_directory,
@@ -65,10 +64,19 @@ class Common:
     verbose: o.Verbose = False
     quiet: o.Quiet = False
 
+    def __post_init__(self) -> None:
+        """Raise UserError for options that exclude each other."""
+        if self.scheduler is not None and self.engine is None:
+            raise UserError(f"--scheduler {self.scheduler}: that is Dask's. Add --engine dask.")
+        if self.engine is not None and self.jobs is not None:
+            raise UserError(
+                "--jobs: Dask has as many points measured at once as there are workers."
+            )
+
     @property
     def workers(self) -> str | None:
-        """Which of Dask's workers are to measure; None: this machine. Raises UserError."""
-        return dask_workers(self.engine, self.scheduler, self.jobs)
+        """Which of Dask's workers are to measure; None: this machine."""
+        return None if self.engine is None else self.scheduler or "local:1"
 
     def unfinished(self, context: typer.Context, command: str) -> Unfinished | None:
         """Return the bundle that ``command`` resumes; None: a new one is made. Raises UserError."""
