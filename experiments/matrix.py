@@ -39,11 +39,9 @@ from wanlat.experiments.matrix_points import (
     PointEnded,
     PreparedPoints,
     Progress,
-    Unfinished,
-    read_unfinished,
     run_point,
-    unfinished_of,
 )
+from wanlat.experiments.resume import BATCHES, Unfinished, read_unfinished, unfinished_of
 from wanlat.experiments.session import Ended, Report, reason_of, under
 from wanlat.experiments.workers import LOOK_EVERY_S, Engine, Jobs, Runner
 from wanlat.systems.engine.progress import elapsed
@@ -71,7 +69,7 @@ class MatrixOutcome(Ended):
 
 
 def run_matrix(
-    prepared: PreparedPoints[Any],
+    prepared: PreparedPoints,
     report: Report,
     *,
     unfinished: Unfinished | None = None,
@@ -121,7 +119,7 @@ class _Running:
 
     def __init__(
         self,
-        prepared: PreparedPoints[Any],
+        prepared: PreparedPoints,
         report: Report,
         lane: Lane,
         hold: Hold,
@@ -366,7 +364,7 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
 def _manifest_of_part(part: Path) -> dict[str, Any]:
     try:
         kind = read_manifest(part).kind
-        if kind not in ("matrix", "drills"):
+        if kind not in BATCHES:
             raise UserError(f"{part} is a bundle of kind {kind}; merged are matrices, or shards.")
         return read_json(part / "manifest.json")
     except BundleError as error:

@@ -15,22 +15,21 @@ import json
 import random
 import re
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path, PurePath
-from pkgutil import resolve_name
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field
 
 from wanlat.bundle import documents
-from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import in_words, unlike
-from wanlat.bundle.read import read_document, read_json, read_manifest
+from wanlat.bundle.read import read_document
 from wanlat.bundle.write import (
     default_directory,
     is_nearly_full,
@@ -47,20 +46,22 @@ from wanlat.experiments.config.matrix import (
     value_at,
 )
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.manifest import beginning, instruments, machine
+from wanlat.experiments.manifest import beginning, instruments
 from wanlat.experiments.prepare import Prepared, prepare
-from wanlat.experiments.reach import reach
 from wanlat.experiments.run import requested, run
-from wanlat.experiments.session import CaptureWanted, Outcome, Report, Setup
+from wanlat.experiments.session import CaptureWanted, Outcome, Report
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
-from wanlat.topologies.wording import listing, show
+from wanlat.topologies.wording import listing
 from wanlat.topologies.yaml_lines import checked
 from wanlat.topologies.yaml_tree import Document
+
+if TYPE_CHECKING:
+    from wanlat.experiments.drill.model import Drill
 
 _LONGEST_NAME = 100
 _HOW_FAR = ("status", "reason", "began", "ended", "attempts")
@@ -87,6 +88,11 @@ class AnyPoint(documents.Point):
         return None
 
     @property
+    def topology(self) -> str:
+        """What it calls its topology."""
+        raise NotImplementedError
+
+    @property
     def max_network_error_ms(self) -> float:
         """What its network may be late by."""
         raise NotImplementedError
@@ -100,13 +106,126 @@ class AnyPoint(documents.Point):
         return random.Random(f"{seed}/points/{values}").getrandbits(32)
 
 
-P = TypeVar("P", bound=AnyPoint)
+class Batch(ABC):
+    """What is measured point by point: a matrix of studies, or drills on systems."""
+
+    kind: ClassVar[Literal["matrix", "drills"]]
+    """Of its bundle."""
+    command: ClassVar[str]
+    """The words after `wanlat` that measure it, and resume it."""
+    noun: ClassVar[str]
+    """What one of its points is called."""
+    several: ClassVar[str]
+    """How the user has more than one, as a sentence."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Names the bundle."""
+
+    @property
+    def seed(self) -> int | None:
+        """Its seed where it has one of its own."""
+        return None
+
+    @property
+    @abstractmethod
+    def own(self) -> dict[str, Any]:
+        """The keys that only manifests of this kind have: `of` makes the same of them again."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Study | Drill]:
+        """Every study or drill that is run, with its systems."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Self:
+        """Return what a manifest was made of. Raises ValueError where this version has no such."""
+
+    @abstractmethod
+    def points(self) -> Sequence[AnyPoint]:
+        """Return its points, not in the order they are run in. Raises UserError."""
+
+    @property
+    @abstractmethod
+    def is_one(self) -> bool:
+        """Whether it is one run, whose bundle has no points."""
+
+    @abstractmethod
+    def prepare(self, point: Any = None, **how: Any) -> Any:
+        """Return a point ready to be run, or the one run. Raises UserError or MachineError.
+
+        ``how``: as of `prepare_points`, and ``binaries`` that were found before.
+        """
+
+    @abstractmethod
+    def run(self, ready: Any, report: Report) -> Outcome:
+        """Run it, and write its bundle."""
+
+
+@dataclass(frozen=True)
+class StudyPoints(Batch):
+    """A study with a matrix, or with replicates."""
+
+    study: Study
+    kind = "matrix"
+    command = "run"
+    noun = "point"
+    several = "Give it a --matrix or --replicates."
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.study.name
+
+    @property
+    def seed(self) -> int | None:
+        """The study's."""
+        return self.study.seed
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The study, and what is claimed of its figures."""
+        return {"study": self.study.to_dict(), **claims_on(self.study.name)}
+
+    @property
+    def parts(self) -> Sequence[Study]:
+        """The study of each point."""
+        return [point.study for point in self.points()]
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Self:
+        """Return the study of a manifest."""
+        return cls(Study.model_validate(manifest["study"]))
+
+    def points(self) -> Sequence[Point]:
+        """Return every combination on every system."""
+        return points_of(self.study)
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it has neither a matrix nor replicates."""
+        return not self.study.has_points
+
+    def prepare(self, point: Point | None = None, **how: Any) -> Prepared:
+        """Return a point ready to be run; None: the study on all its systems."""
+        return prepare(self.study if point is None else point.study, **how)
+
+    def run(self, ready: Prepared, report: Report) -> Outcome:
+        """Run it, and write its bundle."""
+        return run(ready, report)
 
 
 class Point(AnyPoint):
     """One combination of values on one system: a study of its own."""
 
     study: Study = Field(exclude=True, repr=False)
+
+    @property
+    def topology(self) -> str:
+        """What it calls its topology."""
+        return self.study.topology
 
     @property
     def max_network_error_ms(self) -> float:
@@ -180,12 +299,12 @@ def points_of(study: Study) -> list[Point]:
     return [*found.values()]
 
 
-def in_order(points: Sequence[P], seed: int) -> list[P]:
+def in_order(points: Sequence[AnyPoint], seed: int) -> list[AnyPoint]:
     """Return the points shuffled, so that drift of the machine cannot pass for a difference.
 
     In blocks: first of everything its first replicate.
     """
-    drawn, shuffled = random.Random(f"{seed}/points"), list[P]()
+    drawn, shuffled = random.Random(f"{seed}/points"), list[AnyPoint]()
     for replicate in sorted({each.replicate for each in points}):
         block = [each for each in points if each.replicate == replicate]
         drawn.shuffle(block)
@@ -307,10 +426,11 @@ def _slug(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreparedPoints(Generic[P]):
+class PreparedPoints:
     """Points, every one of which was looked at, and how they are measured."""
 
-    points: tuple[P, ...]
+    batch: Batch
+    points: tuple[AnyPoint, ...]
     """All of them, in the order in which they are run."""
     seed: int
     directory: Path
@@ -334,67 +454,32 @@ class PreparedPoints(Generic[P]):
             raise UserError(f"--shard {self.shard}: there are {count} points, and none is of it.")
 
     @cached_property
-    def selected(self) -> tuple[P, ...]:
+    def selected(self) -> tuple[AnyPoint, ...]:
         """The points that are measured: those of its shard."""
         return tuple(each for each in self.points if self.shard is None or self.shard.has(each))
 
     @property
-    def own(self) -> dict[str, Any]:
-        """What of its manifest only this kind has, with its `kind`."""
-        raise NotImplementedError
-
-    @property
     def manifest(self) -> dict[str, Any]:
         """The manifest of its bundle as it begins."""
-        own = self.own
         return {
             "schema_version": documents.SCHEMA_VERSION,
-            **beginning(own["kind"], self.seed),
-            "instruments": [dict(each) for each in self.instruments],
+            **beginning(self.batch.kind, self.seed),
+            "instruments": [dict(program) for program in self.instruments],
             "requested": requested(self.backend, self.capture),
-            "systems": [dict(each) for each in self.systems],
-            "adopted": registry.adopted(each["name"] for each in self.systems),
-            "topologies": {name: each.to_dict() for name, each in self.topologies.items()},
+            "systems": [dict(program) for program in self.systems],
+            "adopted": registry.adopted(program["name"] for program in self.systems),
+            "topologies": {name: made.to_dict() for name, made in self.topologies.items()},
             "attempts": 1,
             "shard": None if self.shard is None else str(self.shard),
-            **own,
+            **self.batch.own,
+            # Not in the order they are run in.
+            "parameters": parameters_of(self.batch.points()),
         }
 
-    def measure(self, point: P, report: Report) -> Outcome:
-        """Prepare and run a point. Raises UserError or MachineError before it is begun."""
-        raise NotImplementedError
-
-    def check_same_programs(self, setups: Iterable[Setup]) -> None:
-        """Raise UserError when a program is another one now than when all was begun."""
-        check_same_programs(self.directory, self.systems, [each.program for each in setups])
-        check_same_programs(self.directory, self.instruments, instruments())
-
-
-@dataclass(frozen=True, kw_only=True)
-class PreparedMatrix(PreparedPoints[Point]):
-    """A matrix of which every point was looked at."""
-
-    study: Study
-
-    @property
-    def own(self) -> dict[str, Any]:
-        """What of its manifest only this kind has."""
-        parameters = parameters_of(points_of(self.study))  # not in the order they are run in
-        own = {"kind": "matrix", "study": self.study.to_dict(), "parameters": parameters}
-        return own | claims_on(self.study.name)
-
-    def measure(self, point: Point, report: Report) -> Outcome:
-        """Prepare and run a point."""
-        ready = self.prepare(point)
-        self.check_same_programs(ready.subjects)
-        return run(ready, report)
-
-    def prepare(
-        self, point: Point, *, binaries: MutableMapping[str, Binary] | None = None
-    ) -> Prepared:
+    def prepare(self, point: AnyPoint, binaries: MutableMapping[str, Binary] | None = None) -> Any:
         """Return a point ready to be run. Raises UserError or MachineError."""
-        return prepare(
-            point.study,
+        return self.batch.prepare(
+            point,
             directory=self.directory / point.directory,
             backend=self.backend,
             capture=self.capture,
@@ -403,9 +488,16 @@ class PreparedMatrix(PreparedPoints[Point]):
             binaries=binaries,
         )
 
+    def measure(self, point: AnyPoint, report: Report) -> Outcome:
+        """Prepare and run a point. Raises UserError or MachineError before it is begun."""
+        ready = self.prepare(point)
+        check_same_programs(self.directory, self.systems, [s.program for s in ready.subjects])
+        check_same_programs(self.directory, self.instruments, instruments())
+        return self.batch.run(ready, report)
 
-def prepare_matrix(
-    study: Study,
+
+def prepare_points(
+    batch: Batch,
     *,
     directory: Path | None = None,
     backend: BackendName | None = None,
@@ -414,36 +506,41 @@ def prepare_matrix(
     topologies: Mapping[str, Topology] | None = None,
     shard: Shard | None = None,
     besides: tuple[documents.Document, ...] = (),
-) -> PreparedMatrix:
+    systems: Sequence[Mapping[str, Any]] | None = None,
+) -> PreparedPoints:
     """Look at everything that could be wrong with any point. Raises UserError or MachineError.
 
     ``topologies`` are used in place of files. Of a ``shard`` all points are looked at, and its own
-    are measured. ``besides`` are documents that its bundle has, too.
+    are measured. ``besides`` are documents that its bundle has, too. ``systems``: of points that
+    were looked at before, the program of each system; they are not looked at again.
     """
-    seed = seed_of_all(study.seed if seed is None else seed, shard)
-    listed, known = points_of(study), topologies or {}
+    seed = seed_of_all(batch.seed if seed is None else seed, shard)
+    listed, known = batch.points(), topologies or {}
     points = in_order(listed, seed)
-    names = dict.fromkeys(point.study.topology for point in points)
-    prepared = PreparedMatrix(
-        study=study,
+    names = dict.fromkeys(point.topology for point in points)
+    prepared = PreparedPoints(
+        batch=batch,
         points=tuple(points),
         seed=seed,
-        directory=directory or default_directory(study.name),
+        directory=directory or default_directory(batch.name),
         backend=backend,
         capture=capture,
         topologies={name: known.get(name) or load_topology(name) for name in names},
+        systems=tuple(systems or ()),
         shard=shard,
         besides=besides,
     )
-    systems: dict[str, Mapping[str, Any]] = {}
+    if systems is not None:
+        return prepared
+    programs: dict[str, Mapping[str, Any]] = {}
     binaries: dict[str, Binary] = {}
     for point in listed:
         try:
-            (subject,) = prepared.prepare(point, binaries=binaries).subjects
+            (subject,) = prepared.prepare(point, binaries).subjects
         except (UserError, MachineError) as error:
-            raise type(error)(f"Point {point.name} of the matrix: {error}") from error
-        systems.setdefault(json.dumps(subject.program, sort_keys=True), subject.program)
-    return replace(prepared, systems=tuple(systems.values()))
+            raise type(error)(f"Point {point.name}: {error}") from error
+        programs.setdefault(json.dumps(subject.program, sort_keys=True), subject.program)
+    return replace(prepared, systems=tuple(programs.values()))
 
 
 def seed_of_all(seed: int | None, shard: Shard | None) -> int:
@@ -454,148 +551,6 @@ def seed_of_all(seed: int | None, shard: Shard | None) -> int:
             "same for all parts."
         )
     return secrets.randbits(32) if seed is None else seed
-
-
-@dataclass
-class Unfinished:
-    """The bundle of a matrix, and what its manifest says."""
-
-    directory: Path
-    manifest: dict[str, Any]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is left to do.
-
-        A point whose directory was removed is to be measured again.
-        """
-        found = read_document(self.directory, Points)
-        return self.manifest["status"] == "complete" and all(
-            (self.directory / each.directory).exists() for each in (found.points if found else ())
-        )
-
-    @property
-    def study(self) -> Study:
-        """Its study. Raises UserError where this version has no such studies."""
-        try:
-            return Study.model_validate(self.manifest["study"])
-        except ValueError as error:
-            raise UserError(
-                f"--resume {self.directory}: its study is none to this version of wanlat "
-                f"(it was begun by {self.manifest.get('wanlat')}): {error}"
-            ) from error
-
-    @property
-    def how(self) -> dict[str, Any]:
-        """How it is measured: arguments of `prepare_matrix`, or of `prepare_drills`.
-
-        On the topologies as they were, and with the record of packets that was wanted.
-        """
-        wanted = self.manifest.get("requested") or {}
-        topologies = self.manifest["topologies"]
-        return {
-            "directory": self.directory,
-            "backend": wanted.get("backend"),
-            "capture": CaptureWanted(**wanted["capture"]) if wanted.get("capture") else None,
-            "topologies": {name: Topology.model_validate(e) for name, e in topologies.items()},
-            "seed": self.manifest["seed"],
-            "shard": Shard.parse(shard) if (shard := self.manifest.get("shard")) else None,
-        }
-
-    @property
-    def outside(self) -> list[str]:
-        """What it names outside the bundle, in words. Raises UserError."""
-        return reach(self.manifest, [point.study for point in points_of(self.study)])
-
-    def prepared(self) -> PreparedPoints[Any]:
-        """Return it as it was prepared then, looking at nothing again. Raises UserError."""
-        study, how = self.study, self.how
-        points = in_order(points_of(study), how["seed"])
-        how |= {"systems": tuple(self.manifest["systems"]), "instruments": self.instruments}
-        return PreparedMatrix(study=study, points=tuple(points), **how)
-
-    @property
-    def instruments(self) -> tuple[Mapping[str, Any], ...]:
-        """The programs of our own that it was begun with."""
-        return tuple(self.manifest.get("instruments", ()))
-
-    def kept(self, systems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what stays of its manifest where it is resumed with these programs.
-
-        Raises UserError where one is another than before.
-        """
-        old, now = self.manifest, machine()
-        check_same_programs(self.directory, old.get("systems", ()), systems)
-        check_same_programs(self.directory, self.instruments, instruments())
-        differs = listing(
-            f"{name} {was}, then {now[name]}"
-            for name in now
-            if (was := old.get(name)) not in (None, now[name])
-        )
-        text = f"It was resumed under other conditions: {differs}. What is compared may differ so."
-        remarks = [text] if differs and text not in old["warnings"] else []
-        return {
-            "warnings": [*old["warnings"], *remarks],
-            "command": old["command"],
-            "started": old["started"],
-            "attempts": old["attempts"] + 1,
-            "resumed": [*old.get("resumed", []), now_iso()],
-        }
-
-
-_UNFINISHED = {
-    "matrix": ("wanlat.experiments.matrix_points:Unfinished", "run"),
-    "drills": ("wanlat.experiments.drill.points:UnfinishedDrills", "drill run"),
-}
-"""By the kinds of bundles that have points: their class, and the command that resumes them."""
-
-
-def unfinished_of(directory: Path, manifest: dict[str, Any]) -> Unfinished:
-    """Return the bundle of a matrix, or of several drills, by its manifest.
-
-    Raises UserError where a system of the user's own was not given to this process by its
-    directory: no code is loaded because a manifest names it.
-    """
-    named = registry.adopted(manifest.get("adopted", {}))
-    for name, given in manifest.get("adopted", {}).items():
-        if name not in named:  # whoever wrote the manifest would run a hooks.py of theirs
-            raise UserError(
-                f"{directory}: system {show(name)} is none of wanlat's, and its definition may "
-                f"bring code along. The manifest says that it was in {show(given)}; if you trust "
-                "what is there now, name it: --systems DIR."
-            )
-    found: Unfinished = resolve_name(_UNFINISHED[manifest["kind"]][0])(directory, manifest)
-    return found
-
-
-def read_unfinished(
-    directory: Path, by: str | None = None, *, is_trusted: bool = False
-) -> Unfinished:
-    """Return a bundle to resume ``by`` a command (None: whichever).
-
-    Raises UserError where there is none, or one that has no points, or one that is not trusted and
-    names programs or files of this machine.
-    """
-    try:
-        kind = read_manifest(directory).kind
-    except BundleError as error:
-        raise UserError(f"--resume {directory}: {error}") from error
-    if kind not in _UNFINISHED:
-        raise UserError(
-            f"--resume {directory}: that is a bundle of kind {kind}, which is measured in one go: "
-            "run it again. A study with a `matrix` is resumed point by point."
-        )
-    command = _UNFINISHED[kind][1]
-    if by not in (None, command):
-        raise UserError(f"`wanlat {command} --resume {directory}` resumes that.")
-    found = unfinished_of(directory, read_json(directory / "manifest.json"))
-    if not is_trusted and (outside := found.outside):
-        raise UserError(
-            f"--resume {directory}: the bundle names what is outside of it, and resuming would run "
-            f"or read that on this machine: {listing(outside)}. If you trust the bundle, give "
-            "--trust, too."
-        )
-    return found
 
 
 def check_same_programs(
@@ -609,7 +564,7 @@ def check_same_programs(
         )
 
 
-def run_point(prepared: PreparedPoints[Any], point: AnyPoint, report: Report) -> PointEnded:
+def run_point(prepared: PreparedPoints, point: AnyPoint, report: Report) -> PointEnded:
     """Run a point, and return how it ended. Raises KeyboardInterrupt."""
     directory = prepared.directory / point.directory
     try:

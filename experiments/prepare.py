@@ -23,7 +23,7 @@ from wanlat.experiments.config.endpoints import (
     objects_of,
 )
 from wanlat.experiments.config.study import Study, node_of
-from wanlat.experiments.config.workloads import BUCKET, CARRY_NO_OBJECT, check_rtt_steps
+from wanlat.experiments.config.workloads import BUCKET, CARRY_NO_OBJECT
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
 from wanlat.probes.bob_plan import turns as bob_turns
@@ -43,8 +43,7 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan, resolve
-from wanlat.topologies.units import Duration
-from wanlat.topologies.variants import override, with_nodes
+from wanlat.topologies.variants import with_nodes
 from wanlat.topologies.wording import listing
 
 _WINDOWS: Mapping[str, Window] = {"unlimited": "large", "2MiB": "tonic", "64KiB": "default"}
@@ -79,12 +78,7 @@ class RequestPlan:
 
     def plan_of_steps(self) -> StepsPlan:
         """Return all requests of a study of round trips. It is the same every time."""
-        return self._plan(self._steps)
-
-    @property
-    def _steps(self) -> int:
-        spec = self.study.round_trips
-        return 1 if spec is None else spec.total_steps
+        return self._plan(self.study.kind.total_steps)
 
     def _plan(self, steps: int) -> StepsPlan:
         study = self.study
@@ -125,7 +119,7 @@ class RequestPlan:
 
     def measured(self) -> int:
         """Return how many samples are measured: of each endpoint and placement, at each step."""
-        return sum(self._samples().values()) * self._steps
+        return sum(self._samples().values()) * self.study.kind.total_steps
 
     def _samples(self) -> dict[Turn, int]:
         turns, study = self.turns(), self.study
@@ -184,9 +178,8 @@ def plan_requests(
             f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
             "Add some of these to the study, or leave the system out."
         )
-    of_stores = [key for key in ("prefill", "load", "reclaim") if getattr(study, key) is not None]
-    if of_stores and objects is None:
-        key = of_stores[0]
+    key = "prefill" if study.prefill is not None else study.kind.key
+    if objects is None and (study.prefill is not None or study.kind.needs_objects):
         raise UserError(
             f"`{key}` writes and reads objects, and the definition of system {system} does not say "
             f"how: {HOW_OBJECTS} Or leave `{key}` out of the study."
@@ -198,9 +191,7 @@ def plan_requests(
         )
     asked = RequestPlan(study, api, objects, endpoints, target, replicas, seed)
     if objects is not None:
-        lacks = [
-            each for each in (study.load.operations if study.load else ()) if not objects.has(each)
-        ]
+        lacks = [each for each in study.kind.operations if not objects.has(each)]
         if lacks:
             raise UserError(
                 f"The load's `mix` has requests of the kind `{lacks[0]}`, and system {system} has "
@@ -211,18 +202,6 @@ def plan_requests(
         if study.prefill is not None and study.prefill.object_size is not None:
             objects.check_size(system, study.prefill.object_size, study.max_message)
     return asked
-
-
-def check_envelope(study: Study, plan: Plan) -> None:
-    """Raise UserError where there is no link to change, or regions that are no topology."""
-    assert study.envelope is not None
-    if not plan.wan_links:
-        raise UserError(
-            f"Study {study.name} changes the links between sites, and topology {plan.name} has one "
-            "site. Choose one of several (`--topology`; `wanlat topology list`)."
-        )
-    if study.envelope.regions is not None:
-        load_topology(study.envelope.regions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,21 +246,11 @@ def prepare(
     topology = (topologies or {}).get(study.topology) or load_topology(study.topology)
     if study.nodes is not None:
         topology = with_nodes(topology, study.nodes)
-    calibrated = topology
-    if (spec := study.round_trips) is not None:
-        # The lab is built and calibrated at the greatest RTT of the steps: nothing is measured at
-        # the topology's own, and to calibrate a jitter takes longer than all the rest.
-        calibrated = override(topology, max(spec.rtts), spec.jitter_at(max(spec.rtts)))
-    elif study.envelope is not None:
-        calibrated = override(topology, study.envelope.rtt.low, Duration(0))
-    plan = resolve(calibrated)
+    plan = resolve(study.kind.network(topology))
     systems = [registry.get(name) for name in study.systems]
     for name in study.options.keys() - set(study.systems):
         registry.get(name)  # an unknown name is the likelier mistake: say which exist
-    if spec is not None:
-        check_rtt_steps(study.name, spec, plan)
-    if study.envelope is not None:
-        check_envelope(study, plan)
+    study.kind.check(study.name, plan)
     client = node_of(study.client, plan) if study.client else plan.nodes[0].name
     target = node_of(study.target, plan) if study.target else client
     if seed is None:

@@ -1,6 +1,6 @@
 """What a bundle that is resumed would use of this machine, besides the bundle.
 
-Whoever made the bundle chose it: programs, arguments, files. `wanlat.experiments.matrix_points`
+Whoever made the bundle chose it: programs, arguments, files. `wanlat.experiments.resume`
 refuses to resume it unless the user trusts the bundle.
 """
 
@@ -36,9 +36,8 @@ def _of(part: Study | Drill, topologies: Mapping[str, Any]) -> Iterator[str]:
     known = {*topologies, *shipped()}
     if part.topology not in known:
         yield f"topology {show(part.topology)}"
-    envelope = part.envelope if isinstance(part, Study) else None
-    if envelope is not None and envelope.regions not in {None, *shipped()}:
-        yield f"regions {show(str(envelope.regions))}"
+    if isinstance(part, Study) and part.kind.outside not in {None, *shipped()}:
+        yield f"regions {show(str(part.kind.outside))}"
     for system in part.systems:
         options = registry.get(system).definition.options
         for name, value in part.options.get(system, {}).items():

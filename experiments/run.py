@@ -7,12 +7,12 @@ states, and the least that labs, their calibration and clusters take.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from wanlat.experiments.config.claims import claims_on
+from wanlat.experiments.kinds.base import Pace, Turn, counted
 from wanlat.experiments.manifest import manifest_of, place_of
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.session import (
@@ -22,12 +22,7 @@ from wanlat.experiments.session import (
     Report,
     system_entry,
 )
-from wanlat.experiments.workloads.envelope import EnvelopeWorkload
-from wanlat.experiments.workloads.load import LoadWorkload
-from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 from wanlat.experiments.workloads.requests import Workload
-from wanlat.experiments.workloads.rtt_steps import RttStepsRecord, RttStepsWorkload
-from wanlat.probes.plan import Request
 from wanlat.topologies.resolve import Plan
 
 Parts = Callable[[Prepared, Recording], Sequence[Workload]]
@@ -42,32 +37,13 @@ def run(prepared: Prepared, report: Report, *, parts: Parts | None = None) -> Ou
     """
     recording = Recording(prepared.directory, _manifest(prepared), report, prepared.capture)
     recording.outcome.planned = sum(each.requests.measured() for each in prepared.subjects)
-    if prepared.study.round_trips is not None:
-        recording.outcome.warnings += prepared.study.round_trips.doubts()
+    recording.outcome.warnings += prepared.study.kind.doubts
 
     def work() -> None:
-        for workload in (parts or _workloads)(prepared, recording):
+        for workload in (parts or prepared.study.kind.workloads)(prepared, recording):
             workload.measure()
 
     return recording.carry_out(work)
-
-
-def _workloads(prepared: Prepared, recording: Recording) -> list[Workload]:
-    study = prepared.study
-    if study.round_trips is not None:
-        steps = RttStepsRecord(recording.bundle)
-        return [
-            RttStepsWorkload(prepared, subject, recording, study.round_trips, steps)
-            for subject in prepared.subjects
-        ]
-    kind: type[Workload] = Workload
-    if study.load is not None:
-        kind = LoadWorkload
-    elif study.reclaim is not None:
-        kind = ReclaimWorkload
-    elif study.envelope is not None:
-        kind = EnvelopeWorkload
-    return [kind(prepared, subject, recording) for subject in prepared.subjects]
 
 
 def requested(backend: str | None, capture: CaptureWanted | None) -> dict[str, Any]:
@@ -125,11 +101,6 @@ def system_of(prepared: Prepared, subject: Subject) -> dict[str, Any]:
 
 _START_S = 2.0  # a lab, the calibration of links without jitter, and a cluster
 _JITTER_S = 6.0  # more, to calibrate links with jitter
-_REQUEST_S = 0.0005  # besides its round trips
-_STEP_S = 0.5  # to calibrate an RTT step
-
-Turn = tuple[str, str]
-"""An endpoint and a placement."""
 
 
 def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
@@ -140,9 +111,8 @@ def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
         (each["endpoint"], each["placement"]): each["round_trips"]
         for each in [*known["least_round_trips"], *known.get("promised_round_trips", ())]
     }
-    is_load = any((study.load, study.reclaim, study.envelope))
-    steps = study.round_trips.total_steps if study.round_trips else 1
-    taken = _counted([] if is_load else requests.plan().measure)
+    steps = study.kind.total_steps
+    taken = counted(requests.plan().measure if study.kind.takes_samples else [])
     return {
         "system": subject.system.name,
         "version": subject.binary.version,
@@ -180,41 +150,11 @@ def _times(
     start_s = _START_S + _JITTER_S * any(way.jitter_ns for way in links)
     stated_s = study.resources.idle.s if study.resources else 0.0
     by_endpoint = {turn[0]: bound or 0.0 for turn, bound in bounds.items()}
-    nearest_s = _nearest_ms(prepared.plan, prepared.target) / 1000
-
-    def one_s(endpoint: str, rtt_s: float = nearest_s) -> float:
-        return by_endpoint.get(endpoint, 0.0) * rtt_s + _REQUEST_S
-
-    def all_s(sent: Iterable[Request], rtt_s: float = nearest_s) -> float:
-        return sum(one_s(request.called, rtt_s) for request in sent)
-
-    write_s = one_s(requests.objects.name("write")) if requests.objects else 0.0
-    fill, sent_s = study.prefill, 0.0
-    if fill is not None:
-        sent_s += fill.total / fill.writers * write_s
-    if (reclaim := study.reclaim) is not None:
-        stated_s += reclaim.settle.s + reclaim.watch.s
-        sent_s += reclaim.objects / reclaim.workers * write_s
-    elif study.load is not None:
-        stated_s += study.load.idle.s + study.load.duration.s
-    elif (envelope := study.envelope) is not None:  # each axis at its two ends, and in between
-        stated_s += 3 * len(envelope.plan.axes) * (envelope.settle.s + envelope.promise.window.s)
-    elif (steps := study.round_trips) is not None:
-        stated_s += steps.total_steps * (steps.settle.s + _STEP_S)
-        stepped = requests.plan_of_steps()
-        first = (*stepped.steps[0].warmup, *stepped.steps[0].measure)
-        sent_s += all_s(stepped.prepare)
-        sent_s += steps.repeats * sum(all_s(first, rtt.s) for rtt in steps.rtts)
-    else:
-        plan = requests.plan()
-        longest_s = study.budget.time.s if study.budget and study.budget.time else float("inf")
-        each_s = (count * one_s(turn[0]) for turn, count in _counted(plan.measure).items())
-        sent_s += all_s((*plan.prepare, *plan.warmup)) + sum(min(s, longest_s) for s in each_s)
-    return {"start": start_s, "stated": stated_s, "requests": sent_s}
-
-
-def _counted(requests: Iterable[Request]) -> Counter[Turn]:
-    return Counter((request.called, request.placement) for request in requests)
+    pace = Pace(by_endpoint, _nearest_ms(prepared.plan, prepared.target) / 1000)
+    kind_s, sent_s = study.kind.least_s(study, requests, pace)
+    if (fill := study.prefill) is not None:
+        sent_s += fill.total / fill.writers * pace.write_s(requests)
+    return {"start": start_s, "stated": stated_s + kind_s, "requests": sent_s}
 
 
 def _nearest_ms(plan: Plan, target: str) -> float:

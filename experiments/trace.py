@@ -17,7 +17,7 @@ from wanlat.bundle.documents import RttStep
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.experiments.config.endpoints import BOB, S3, endpoints_of, has, name_of
 from wanlat.experiments.config.study import Study, changed
-from wanlat.experiments.config.workloads import RoundTripsSpec
+from wanlat.experiments.kinds.round_trips import RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject, prepare
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.run import run

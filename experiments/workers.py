@@ -34,9 +34,9 @@ from wanlat.experiments.matrix_points import (
     AnyPoint,
     PointEnded,
     PreparedPoints,
-    read_unfinished,
     run_point,
 )
+from wanlat.experiments.resume import read_unfinished
 from wanlat.experiments.session import Report
 from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, WanlatError
@@ -310,7 +310,7 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
 
 
 @lru_cache(maxsize=1)
-def _prepared(bundle: Path) -> tuple[PreparedPoints[Any], dict[str, AnyPoint]]:
+def _prepared(bundle: Path) -> tuple[PreparedPoints, dict[str, AnyPoint]]:
     """Return a matrix and its points by name; reading a thousand takes a quarter of a second."""
     prepared = read_unfinished(bundle, is_trusted=True).prepared()
     return prepared, {each.name: each for each in prepared.selected}

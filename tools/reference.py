@@ -103,7 +103,11 @@ def _fields(made: type[BaseModel]) -> dict[str, str]:
     for each in reversed(made.__mro__):
         if not issubclass(each, BaseModel) or each is BaseModel:
             continue
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        try:
+            source = inspect.getsource(each)
+        except OSError:  # of `create_model`: its fields have descriptions
+            continue
+        (body,) = ast.parse(textwrap.dedent(source)).body
         lines = body.body if isinstance(body, ast.ClassDef) else []
         for field, says in pairwise(lines):
             if isinstance(field, ast.AnnAssign) and isinstance(says, ast.Expr):

@@ -145,7 +145,6 @@ StorageChoice = Annotated[
     Literal["memory", "disk"] | None, option("[memory|disk]", "Where the stores keep their data")
 ]
 _RECORD = "Record every packet that crosses a WAN link"
-CaptureWish = Annotated[bool, flag(_RECORD, "--capture")]
 CaptureChoice = Annotated[
     bool | None, flag(f"{_RECORD} (default: in studies of round trips)", "--capture/--no-capture")
 ]
@@ -166,7 +165,7 @@ Samples = Annotated[
 ]
 Replicates = Annotated[
     int | None,
-    option("N", "Fresh clusters that each point is measured on (default: the study's, 1)", min=1),
+    option("N", "Fresh clusters that each point is measured on (default: the file's, or 1)", min=1),
 ]
 Jobs = Annotated[
     int | None,
@@ -217,7 +216,7 @@ def refuse_others(context: typer.Context, because: str, *fitting: str) -> None:
 
     What is said where, and how loudly, fits everywhere.
     """
-    known = {*fitting, "bobd", "as_json", "verbose", "_verbose", "_quiet"}
+    known = {*fitting, "bobd", "as_json", "verbose", "quiet", "_verbose", "_quiet"}
     names = []
     for each in context.command.params:
         source = context.get_parameter_source(str(each.name))

@@ -28,14 +28,15 @@ from wanlat.output import (
     say,
 )
 from wanlat.streams import not_waiting
-from wanlat.topologies.errors import UserError, WanlatError
+from wanlat.topologies.errors import WanlatError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
     from wanlat.experiments.matrix import MatrixOutcome
-    from wanlat.experiments.matrix_points import PreparedPoints, Unfinished
+    from wanlat.experiments.matrix_points import PreparedPoints
+    from wanlat.experiments.resume import Unfinished
     from wanlat.experiments.session import Outcome
 
 Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
@@ -176,17 +177,6 @@ def carry_out(work: Callable[[Reporter], Ended], what: str = "run", *, log: bool
     return ended
 
 
-def dask_workers(engine: str | None, scheduler: str | None, jobs: int | None) -> str | None:
-    """Return which of Dask's workers are to measure; None: this machine. Raises UserError."""
-    if engine is None and scheduler is None:
-        return None
-    if engine is None:
-        raise UserError(f"--scheduler {scheduler}: that is Dask's. Add --engine dask.")
-    if jobs is not None:
-        raise UserError("--jobs: Dask has as many points measured at once as there are workers.")
-    return scheduler or "local:1"
-
-
 class _HasDirectory(Protocol):
     """What is prepared, a dataclass."""
 
@@ -213,7 +203,7 @@ def with_own_directory(prepared: R, out: Path | None) -> R:
 
 
 def measure_points(
-    prepared: PreparedPoints[Any],
+    prepared: PreparedPoints,
     unfinished: Unfinished | None,
     jobs: int | None,
     workers: str | None,

@@ -21,7 +21,7 @@ from wanlat.bundle.write import BundleWriter
 from wanlat.experiments import matrix_points
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.matrix import merge, run_matrix
-from wanlat.experiments.matrix_points import Shard, prepare_matrix
+from wanlat.experiments.matrix_points import Shard, StudyPoints, prepare_points
 from wanlat.experiments.prepare import Prepared
 from wanlat.experiments.session import Outcome, silent
 from wanlat.topologies.errors import RunFailed
@@ -64,7 +64,9 @@ def measured(points: int, shards: int = SHARDS) -> dict[str, float]:
         parts = [Path(place, str(number)) for number in range(1, shards + 1)]
         for number, part in enumerate(parts, 1):
             began = time.monotonic()
-            prepared = prepare_matrix(whole, directory=part, shard=Shard(number, shards))
+            prepared = prepare_points(
+                StudyPoints(whole), directory=part, shard=Shard(number, shards)
+            )
             planned = time.monotonic()
             if run_matrix(prepared, silent).status != "complete":
                 raise RunFailed(f"shard {number} of {shards} did not complete")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, create_model, model_validator
 
 from wanlat.experiments.config.endpoints import Endpoint, name_of
-from wanlat.experiments.config.envelope import EnvelopeSpec
 from wanlat.experiments.config.files import StudyError, find
 from wanlat.experiments.config.matrix import (
     MATRIX,
@@ -25,12 +24,11 @@ from wanlat.experiments.config.matrix import (
 )
 from wanlat.experiments.config.workloads import (
     BudgetSpec,
-    LoadSpec,
     PrefillSpec,
-    ReclaimSpec,
     ResourcesSpec,
-    RoundTripsSpec,
 )
+from wanlat.experiments.kinds import KINDS
+from wanlat.experiments.kinds.base import SINGLE_REQUESTS, StudyKind
 from wanlat.probes.plan import MAX_MESSAGE_BYTES
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
@@ -40,9 +38,6 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_lines import checked, load_yaml_model, path_in
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 from wanlat.topologies.yaml_tree import Document
-
-KINDS = ("round_trips", "load", "reclaim", "envelope")
-"""Keys that make a study one of another kind; it has at most one."""
 
 
 def not_a_path(name: str) -> str:
@@ -58,8 +53,8 @@ def not_a_path(name: str) -> str:
 SystemName = Annotated[str, AfterValidator(not_a_path)]
 
 
-class Study(YamlModel):
-    """Single-request latency of endpoints on clusters on an emulated topology."""
+class _Subject(YamlModel):
+    """What a study of any kind measures, and where."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
     description: str = Field(default="", description="One line for people")
@@ -88,23 +83,21 @@ class Study(YamlModel):
         default=None,
         description="The node that requests go to. Default: the one the client stands at",
     )
-    round_trips: RoundTripsSpec | None = Field(
-        default=None,
-        description="Makes it a study of round trips: the RTT of the WAN links is changed, and "
-        "all samples are taken at each. Default: one network, the topology's",
-    )
-    load: LoadSpec | None = Field(
-        default=None,
-        description="Makes it a study of mixed load, with the probe beside it as a probe client",
-    )
-    reclaim: ReclaimSpec | None = Field(
-        default=None, description="Makes it a study of disk space that is given back"
-    )
-    envelope: EnvelopeSpec | None = Field(
-        default=None,
-        description="Makes it a study of the operating envelope: how far apart nodes may be, and "
-        "at which loss, while a promise holds",
-    )
+
+
+_KEYS: dict[str, Any] = {
+    kind.key: (kind | None, Field(default=None, description=kind.purpose))
+    for kind in KINDS.values()
+}
+if TYPE_CHECKING:
+    _OfAnyKind = _Subject
+else:
+    _OfAnyKind = create_model("_OfAnyKind", __base__=_Subject, **_KEYS)
+
+
+class Study(_OfAnyKind):
+    """Single-request latency of endpoints on clusters on an emulated topology."""
+
     prefill: PrefillSpec | None = Field(
         default=None, description="Objects that are written before anything is measured"
     )
@@ -193,10 +186,17 @@ class Study(YamlModel):
             if values.get("budget") is not None:
                 text = f"a budget is of single requests on one network, so not of `{kind}`"
                 found.append(Finding(("budget",), text))
-        if "reclaim" in kinds and values.get("prefill") is not None:
-            text = "with `reclaim`, `reclaim.objects` says what is written at first"
-            found.append(Finding(("prefill",), text, see=("reclaim",)))
+        for kind in kinds:
+            others = KINDS[kind].excludes.items()
+            wrong = [(key, text) for key, text in others if values.get(key) is not None]
+            found += [Finding((key,), text, see=(kind,)) for key, text in wrong]
         return found
+
+    @property
+    def kind(self) -> StudyKind:
+        """Which kind it is, with what its key says."""
+        specs: Iterator[StudyKind | None] = (getattr(self, key) for key in KINDS)
+        return next((spec for spec in specs if spec is not None), SINGLE_REQUESTS)
 
     @property
     def has_points(self) -> bool:
@@ -214,16 +214,7 @@ class Study(YamlModel):
         if self.budget is not None and self.budget.time is not None and not self.warmup:
             text = "how many samples fit into a time is judged from the warm-up; there is none"
             yield Finding(("warmup",), text, see=("budget",))
-        if self.load is None or not self.load.reads:
-            return
-        nothing = "the load reads, and there is nothing to read"
-        if self.prefill is None:
-            yield Finding(("load",), f"{nothing}; `prefill` writes what there is")
-        elif not self.prefill.objects:
-            yield Finding(("prefill", "objects"), nothing, see=("load",))
-        elif self.prefill.object_bytes(self.object_size) != self.object_size.bytes:
-            text = "the load reads and writes objects of one size, the study's `object_size`"
-            yield Finding(("prefill", "object_size"), f"{text}; leave it out", see=("load",))
+        yield from self.kind.check_study(self)
 
 
 def load(name_or_path: str, *, also: Callable[[Study], Iterable[Finding]] | None = None) -> Study:

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
-from wanlat.bundle.write import default_directory
-from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.matrix import REPLICATE
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.model import Drill
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare
-from wanlat.experiments.matrix_points import (
-    AnyPoint,
-    PreparedPoints,
-    Shard,
-    Unfinished,
-    in_order,
-    parameters_of,
-    seed_of_all,
-)
-from wanlat.experiments.reach import reach
-from wanlat.experiments.session import CaptureWanted, Outcome, Report
+from wanlat.experiments.matrix_points import AnyPoint, Batch
+from wanlat.experiments.session import Outcome, Report
 from wanlat.topologies.errors import UserError
-from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.model import Topology
 from wanlat.topologies.wording import show
 
 _AROUND_S = 25.0
@@ -46,6 +33,11 @@ class DrillPoint(AnyPoint):
     def said(self) -> str:
         """Say which of its system's drills it is."""
         return " ".join(str(value) for value in self.values.values())
+
+    @property
+    def topology(self) -> str:
+        """What it calls its topology."""
+        return self.drill.topology
 
     @property
     def expected_s(self) -> float:
@@ -65,147 +57,87 @@ class DrillPoint(AnyPoint):
         return super().seed(seed if self.drill.seed is None else self.drill.seed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreparedDrills(PreparedPoints[DrillPoint]):
-    """Drills of which every one was looked at, on every system."""
+@dataclass(frozen=True)
+class Drills(Batch):
+    """Drills, each on every system, as often as there are replicates."""
 
-    drills: tuple[Drill, ...]
-    names: tuple[str, ...]
+    drills: Sequence[Drill]
+    names: Sequence[str]
     """Of the systems."""
-    replicates: int
-    scale: float
-    claims: tuple[Path, ...]
+    replicates: int = 1
+    scale: float = 1.0
+    claims: Sequence[Path] = ()
     """Files of claims besides the shipped ones."""
+    kind = "drills"
+    command = "drill run"
+    noun = "drill"
+    several = "Name several, or give --replicates."
+
+    @property
+    def name(self) -> str:
+        """That of the one drill."""
+        return self.drills[0].name if len(self.drills) == 1 else "drills"
+
+    @property
+    def seed(self) -> int | None:
+        """The one that all its drills have."""
+        seeds = {drill.seed for drill in self.drills}
+        return seeds.pop() if len(seeds) == 1 else None
 
     @property
     def own(self) -> dict[str, Any]:
-        """What of its manifest only this kind has."""
+        """The drills, and how they are run."""
         how: dict[str, Any] = {"names": list(self.names), "replicates": self.replicates}
-        how |= {"scale": self.scale, "claims": [str(each.absolute()) for each in self.claims]}
-        points = _points(self.drills, self.names, self.replicates, self.scale)
-        own = {"kind": "drills", "drills": [each.to_dict() for each in self.drills], "how": how}
-        return own | {"parameters": parameters_of(points)}
+        how |= {"scale": self.scale, "claims": [str(path.absolute()) for path in self.claims]}
+        return {"drills": [drill.to_dict() for drill in self.drills], "how": how}
 
-    def prepare(self, point: DrillPoint) -> PreparedDrill:
-        """Return one drill ready to be run. Raises UserError or MachineError."""
-        return prepare(
-            point.drill,
-            system=point.system,
-            scale=self.scale,
-            seed=point.seed(self.seed),
-            claims=self.claims,
-            backend=self.backend,
-            capture=self.capture,
-            directory=self.directory / point.directory,
-            topologies=self.topologies,
-        )
+    @property
+    def parts(self) -> Sequence[Drill]:
+        """The drills, each for all systems."""
+        return [drill.model_copy(update={"systems": list(self.names)}) for drill in self.drills]
 
-    def measure(self, point: DrillPoint, report: Report) -> Outcome:
-        """Prepare and run a drill."""
-        ready = self.prepare(point)
-        self.check_same_programs([ready])
-        return runner.run(ready, report)
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Self:
+        """Return the drills of a manifest."""
+        drills = [Drill.model_validate(drill) for drill in manifest["drills"]]
+        how = manifest["how"]
+        return cls(drills, **{**how, "claims": [Path(path) for path in how["claims"]]})
 
-
-def prepare_drills(
-    drills: Sequence[Drill],
-    names: Sequence[str],
-    *,
-    replicates: int = 1,
-    scale: float = 1.0,
-    claims: Sequence[Path] = (),
-    directory: Path | None = None,
-    backend: BackendName | None = None,
-    capture: CaptureWanted | None = None,
-    seed: int | None = None,
-    topologies: Mapping[str, Topology] | None = None,
-    shard: Shard | None = None,
-    systems: Sequence[Mapping[str, Any]] = (),
-) -> PreparedDrills:
-    """Look at everything that could be wrong with any of them. Raises UserError or MachineError.
-
-    ``systems``: of drills that were looked at before, which program each system is.
-    """
-    found = [each.name for each in drills]
-    for name in found:
-        if found.count(name) > 1:
-            raise UserError(f"Two drills are named {show(name)}; run one of them by itself.")
-    known = topologies or {each.topology: load_topology(each.topology) for each in drills}
-    drawn, one = seed_of_all(seed, shard), drills[0].name if len(drills) == 1 else "drills"
-    points = in_order(_points(drills, names, replicates, scale), drawn)
-    made = PreparedDrills(
-        drills=tuple(drills),
-        names=tuple(names),
-        replicates=replicates,
-        scale=scale,
-        claims=tuple(claims),
-        points=tuple(points),
-        seed=drawn,
-        directory=directory or default_directory(one),
-        backend=backend,
-        capture=capture,
-        topologies=known,
-        systems=tuple(systems),
-        shard=shard,
-    )
-    if systems:
-        return made
-    programs = {each.system: made.prepare(each).program for each in points}
-    return replace(made, systems=tuple(programs.values()))
-
-
-def _points(
-    drills: Sequence[Drill], names: Sequence[str], replicates: int, scale: float
-) -> list[DrillPoint]:
-    found: list[DrillPoint] = []
-    for drill, name, number in product(drills, names, range(1, replicates + 1)):
-        values: dict[str, Any] = {"drill": drill.name}
-        values |= {REPLICATE: number} if replicates > 1 else {}
-        called = "-".join([drill.name, name, *([f"{number}"] if replicates > 1 else [])])
-        found.append(
-            DrillPoint(
-                point=len(found),
-                name=called,
-                system=name,
-                values=values,
-                directory=f"points/{called}",
-                drill=drill,
-                scale=scale,
+    def points(self) -> Sequence[DrillPoint]:
+        """Return one for each drill, system and replicate."""
+        names = [drill.name for drill in self.drills]
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"Two drills are named {show(name)}; run one of them by itself.")
+        made: list[DrillPoint] = []
+        numbers = range(1, self.replicates + 1)
+        for drill, system, number in product(self.drills, self.names, numbers):
+            is_one = self.replicates == 1
+            name = "-".join([drill.name, system, *([] if is_one else [f"{number}"])])
+            made.append(
+                DrillPoint(
+                    point=len(made),
+                    name=name,
+                    system=system,
+                    values={"drill": drill.name, **({} if is_one else {REPLICATE: number})},
+                    directory=f"points/{name}",
+                    drill=drill,
+                    scale=self.scale,
+                )
             )
-        )
-    return found
-
-
-class UnfinishedDrills(Unfinished):
-    """The bundle of several drills, and what its manifest says."""
+        return made
 
     @property
-    def drills(self) -> list[Drill]:
-        """Its drills. Raises UserError where this version has no such drills."""
-        try:
-            return [Drill.model_validate(each) for each in self.manifest["drills"]]
-        except ValueError as error:
-            raise UserError(
-                f"--resume {self.directory}: its drills are none to this version of wanlat "
-                f"(it was begun by {self.manifest.get('wanlat')}): {error}"
-            ) from error
+    def is_one(self) -> bool:
+        """Whether it is one drill on one system, once."""
+        return len(self.drills) * len(self.names) * self.replicates == 1
 
-    @property
-    def outside(self) -> list[str]:
-        """What it names outside the bundle, in words. Raises UserError."""
-        names = self.manifest["how"]["names"]
-        drills = [each.model_copy(update={"systems": names}) for each in self.drills]
-        return reach(self.manifest, drills)
+    def prepare(self, point: DrillPoint | None = None, **how: Any) -> PreparedDrill:
+        """Return a point ready to be run; None: the one drill."""
+        drill, system = (point.drill, point.system) if point else (self.drills[0], self.names[0])
+        more: dict[str, Any] = {"scale": self.scale, "claims": self.claims}
+        return prepare(drill, system=system, **more, **how)
 
-    def again(self, systems: Sequence[Mapping[str, Any]] = ()) -> PreparedDrills:
-        """Prepare it as it was begun; ``systems`` as of `prepare_drills`.
-
-        Raises UserError or MachineError.
-        """
-        told = self.manifest["how"]
-        more = told | {"claims": [*map(Path, told["claims"])], "systems": systems}
-        return prepare_drills(self.drills, **more, **self.how)
-
-    def prepared(self) -> PreparedDrills:
-        """Return it as it was prepared then, looking at nothing again."""
-        return replace(self.again(self.manifest["systems"]), instruments=self.instruments)
+    def run(self, ready: PreparedDrill, report: Report) -> Outcome:
+        """Run it, and write its bundle."""
+        return runner.run(ready, report)

@@ -6,7 +6,7 @@ And who is who in it on a topology: the nodes of its roles, its clients, what fa
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from wanlat.experiments.drill.timeline import Stated, scaled, stated
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
 from wanlat.systems import registry
-from wanlat.systems.base import Api
+from wanlat.systems.base import Api, Binary
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.system import System
 from wanlat.topologies.errors import UserError
@@ -259,6 +259,11 @@ class PreparedDrill(Setup):
     capture: CaptureWanted | None
 
     @property
+    def subjects(self) -> tuple[Setup]:
+        """Its one system: itself."""
+        return (self,)
+
+    @property
     def stated(self) -> Stated:
         """How long it takes at most."""
         return stated(self.drill)
@@ -296,13 +301,15 @@ def prepare(
     capture: CaptureWanted | None = None,
     directory: Path | None = None,
     topologies: Mapping[str, Topology] | None = None,
+    binaries: MutableMapping[str, Binary] | None = None,
 ) -> PreparedDrill:
     """Check everything that the user could have got wrong, and that the machine must have.
 
     ``drill`` is one, or the name of a shipped one or the path of its file. ``options`` are the
     system's; they take precedence over the drill's. ``claims`` are files of claims besides the
-    shipped ones; ``topologies``, by name, are used in place of files. Raises UserError or
-    MachineError; nothing has been started or written then.
+    shipped ones; ``topologies``, by name, are used in place of files, and ``binaries`` in place of
+    looking for them again. Raises UserError or MachineError; nothing has been started or written
+    then.
     """
     read = load(drill, topology=topology) if isinstance(drill, str) else drill
     subject = registry.get(system)
@@ -316,11 +323,14 @@ def prepare(
     plan = resolve(made)
     drawn = secrets.randbits(32) if wanted.seed is None else wanted.seed
     assigned = assign(wanted, system, plan, drawn)
+    known, program = {} if binaries is None else binaries, f"{system} {assigned.options!r}"
+    if program not in known:
+        known[program] = subject.binary_for(assigned.options)
     prepared = PreparedDrill(
         name=system,
         plan=plan,
         system=subject,
-        binary=subject.binary_for(assigned.options),
+        binary=known[program],
         targets=tuple(place.target for place in assigned.places),
         client=assigned.places[0].node,
         seed=drawn,

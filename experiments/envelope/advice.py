@@ -11,6 +11,7 @@ from typing import Any
 
 from wanlat.experiments.config.matrix import MATRIX, SYSTEMS, matrix_mistakes, parts, with_values
 from wanlat.experiments.config.study import Study, validated
+from wanlat.experiments.kinds.envelope import EnvelopeSpec
 from wanlat.systems import registry
 from wanlat.systems.engine import timeouts
 from wanlat.systems.engine.definition import Definition
@@ -30,7 +31,8 @@ def advised(study: Study, wanted: Wanted) -> Study:
     Nothing ``wanted``: the first timeout of each system, at the values that its definition has.
     What follows it moves with it, unless the study sets it. Raises UserError.
     """
-    if study.envelope is None:
+    envelope = study.kind
+    if not isinstance(envelope, EnvelopeSpec):
         raise UserError(
             f"--advise: study {study.name} does not search for limits. Run `envelope`, or a study "
             "with that key."
@@ -42,7 +44,7 @@ def advised(study: Study, wanted: Wanted) -> Study:
         for own in _grids(study, system)
         for each in _choices(study, system, wanted)
     ]
-    if not study.envelope.kills:
+    if not envelope.kills:
         raw = {**with_values(raw, {"envelope.kills": KILLS}), MATRIX: raw[MATRIX]}
 
     def of_points(made: Study) -> Any:

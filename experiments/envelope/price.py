@@ -16,10 +16,10 @@ from typing import Any
 from wanlat.bundle.documents import Price, Takeover
 from wanlat.emulator.interface_counters import InterfaceCounters
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.config.envelope import PromiseSpec
 from wanlat.experiments.drill.clients import Load
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.envelope.trial import Sending, Users
+from wanlat.experiments.kinds.envelope import PromiseSpec
 from wanlat.experiments.workloads.requests import wait_until
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.wait import Wait

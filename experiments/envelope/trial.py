@@ -19,11 +19,11 @@ from wanlat.bundle.documents import DECIDING, NOT_SENT
 from wanlat.bundle.outcomes import are_too_many, why_too_many
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.config.envelope import PromiseSpec
 from wanlat.experiments.drill.clients import Client, Load, PlacedSender
 from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
+from wanlat.experiments.kinds.envelope import PromiseSpec
 from wanlat.experiments.requests import Row, Schedule, Workers
 from wanlat.topologies.errors import MachineError
 

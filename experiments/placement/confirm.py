@@ -15,7 +15,7 @@ from wanlat.bundle.documents import Placement, Placements
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.endpoints import endpoints_of, name_of
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.matrix_points import PreparedMatrix, prepare_matrix
+from wanlat.experiments.matrix_points import PreparedPoints, StudyPoints, prepare_points
 from wanlat.experiments.placement.search import Ranking
 from wanlat.systems.base import System
 from wanlat.topologies.model import Topology
@@ -36,15 +36,15 @@ class How:
 
 def prepare_confirmation(
     ranking: Ranking, topology: Topology, best: int, how: How
-) -> PreparedMatrix:
+) -> PreparedPoints:
     """Return what measures the ``best`` placements, the middle one and the last.
 
     ``topology`` is that of the ranking. Raises UserError or MachineError.
     """
     ranks = [*range(1, min(best, len(ranking)) + 1), *ranking.to_confirm]
     document = ranking.document(sorted({*ranks}))
-    return prepare_matrix(
-        study_of(document, ranking, how),
+    return prepare_points(
+        StudyPoints(study_of(document, ranking, how)),
         directory=how.directory,
         backend=how.backend,
         topologies={each.name: topology_of(topology, each) for each in document.placements},

@@ -26,13 +26,13 @@ from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
-from wanlat.experiments.config.envelope import EnvelopeSpec
 from wanlat.experiments.drill.clients import FILL_OWNER, Load, fill, verify
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.envelope.price import kill_leader, measure_idle, patience_s
 from wanlat.experiments.envelope.search import Limit, Question
 from wanlat.experiments.envelope.trial import Users, carry_out
+from wanlat.experiments.kinds.envelope import EnvelopeSpec
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.workloads.requests import Workload, wait_until
 from wanlat.probes.process import Spawn
@@ -73,8 +73,9 @@ class EnvelopeWorkload(Workload):
     @property
     def spec(self) -> EnvelopeSpec:
         """What is promised, and where that is searched."""
-        assert self.prepared.study.envelope is not None
-        return self.prepared.study.envelope
+        spec = self.prepared.study.kind
+        assert isinstance(spec, EnvelopeSpec)
+        return spec
 
     def before_start(self, lab: Lab) -> None:
         """Bring all sites near each other."""

@@ -29,7 +29,8 @@ from wanlat.bundle.write import BundleWriter, write_table
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.syscalls import wait_readable
-from wanlat.experiments.config.workloads import BUCKET, LoadSpec
+from wanlat.experiments.config.workloads import BUCKET
+from wanlat.experiments.kinds.load import LoadSpec
 from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker, Schedule, Sender, Workers, expired
 from wanlat.experiments.session import requested_rtt_ms
@@ -335,8 +336,8 @@ class LoadWorkload(Workload):
 
     @property
     def _spec(self) -> LoadSpec:
-        spec = self.prepared.study.load
-        assert spec is not None
+        spec = self.prepared.study.kind
+        assert isinstance(spec, LoadSpec)
         return spec
 
     def _load(self, spawn: Spawn, cluster: Cluster, probe: ProbeClient, take: OnSample) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 from wanlat.bundle.documents import Found, Reclaim, Reclaims
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.config.workloads import BUCKET, PrefillSpec, ReclaimSpec, ranges
+from wanlat.experiments.config.workloads import BUCKET, PrefillSpec
+from wanlat.experiments.kinds.reclaim import ReclaimSpec, ranges
 from wanlat.experiments.requests import NotFoundTracker, is_not_found
 from wanlat.experiments.workloads.prefill import READ_BACK_BYTES, Filling, carry_out, reading
 from wanlat.experiments.workloads.requests import Workload
@@ -87,8 +88,8 @@ class ReclaimWorkload(Workload):
 
     @property
     def _spec(self) -> ReclaimSpec:
-        spec = self.prepared.study.reclaim
-        assert spec is not None
+        spec = self.prepared.study.kind
+        assert isinstance(spec, ReclaimSpec)
         return spec
 
     @property

@@ -21,7 +21,7 @@ from wanlat.emulator.calibration import Tolerance, blame
 from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
-from wanlat.experiments.config.workloads import IDLE, RoundTripsSpec
+from wanlat.experiments.kinds.round_trips import IDLE, RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording

@@ -41,8 +41,8 @@ def made(directory):
         from wanlat.experiments.run import run
         return run, (prepare(load(file), directory=directory), silent)
     from wanlat.experiments.matrix import run_matrix
-    from wanlat.experiments.matrix_points import prepare_matrix
-    return run_matrix, (prepare_matrix(load(file), directory=directory), silent)
+    from wanlat.experiments.matrix_points import StudyPoints, prepare_points
+    return run_matrix, (prepare_points(StudyPoints(load(file)), directory=directory), silent)
 
 
 def interrupted(directory, after_s):

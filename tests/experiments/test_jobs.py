@@ -19,7 +19,7 @@ from tests.processes import children, said
 from wanlat.experiments import workers
 from wanlat.experiments.config.study import load as load_study
 from wanlat.experiments.matrix import run_matrix
-from wanlat.experiments.matrix_points import PointEnded, prepare_matrix
+from wanlat.experiments.matrix_points import PointEnded, StudyPoints, prepare_points
 from wanlat.experiments.session import Report, silent
 from wanlat.experiments.workers import LOOK_EVERY_S, Jobs, LatenessWatch
 
@@ -207,7 +207,8 @@ WRONG = PointEnded("failed", "The network is wrong.")
 def test_a_point_at_which_the_machine_was_late_is_begun_again_after_the_others(
     attempts: list[PointEnded], begun: int, status: str, tmp_path: Path
 ) -> None:
-    prepared = prepare_matrix(load_study(str(study(tmp_path, 1))), directory=tmp_path / "bundle")
+    batch = StudyPoints(load_study(str(study(tmp_path, 1))))
+    prepared = prepare_points(batch, directory=tmp_path / "bundle")
     first, *others = (point.name for point in prepared.points)
     engine = Ends({first: [*attempts]})
     outcome = run_matrix(prepared, silent, engine=engine)

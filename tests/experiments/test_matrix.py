@@ -12,11 +12,12 @@ from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.manifest import machine
 from wanlat.experiments.matrix_points import (
     Point,
-    Unfinished,
+    StudyPoints,
     check_same_programs,
     in_order,
     points_of,
 )
+from wanlat.experiments.resume import Unfinished
 from wanlat.experiments.session import CaptureWanted
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
@@ -171,7 +172,7 @@ def unfinished(**changes: Any) -> Unfinished:
 
 
 def test_it_goes_on_as_it_was_begun_with_the_stores_that_it_was_begun_with() -> None:
-    assert unfinished().study == STUDY
+    assert unfinished().batch == StudyPoints(STUDY)
     how = unfinished(requested={"capture": {"limit_bytes": 1 << 20, "snap_bytes": 99}}).how
     assert how["capture"] == CaptureWanted(limit_bytes=1 << 20, snap_bytes=99)
     assert (how["topologies"], how["seed"]) == ({"one-site": load_topology("one-site")}, 7)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from wanlat.experiments import matrix_points
+from wanlat.experiments import resume
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.matrix_points import Unfinished, read_unfinished
+from wanlat.experiments.resume import Unfinished, read_unfinished
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load
 
@@ -65,8 +65,8 @@ def test_resuming_is_refused_unless_the_user_trusts_the_bundle(
 ) -> None:
     made = unfinished(systems=["service"], options={"service": {"command": COMMAND}}).manifest
     read = SimpleNamespace(kind="matrix")
-    monkeypatch.setattr(matrix_points, "read_manifest", lambda _: read)
-    monkeypatch.setattr(matrix_points, "read_json", lambda _: made)
+    monkeypatch.setattr(resume, "read_manifest", lambda _: read)
+    monkeypatch.setattr(resume, "read_json", lambda _: made)
     with pytest.raises(UserError, match=r"id > pwned.*--trust"):
         read_unfinished(tmp_path, "run")
     assert read_unfinished(tmp_path, "run", is_trusted=True).manifest == made

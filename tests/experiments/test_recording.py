@@ -15,7 +15,7 @@ from wanlat.bundle.write import claim_directory, write_document
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
 from wanlat.experiments.matrix import run_matrix
-from wanlat.experiments.matrix_points import prepare_matrix
+from wanlat.experiments.matrix_points import StudyPoints, prepare_points
 from wanlat.experiments.session import LabSetup, Recording, Session, silent
 from wanlat.experiments.workers import Jobs, Worker
 from wanlat.topologies.errors import UserError
@@ -68,7 +68,8 @@ def test_an_internal_error_of_a_matrix_is_in_its_manifest(
     keys = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetObject"]}
     study = Study.model_validate({**keys, "matrix": {"object_size": [1, 2]}})
     with simulated_points(), pytest.raises(ZeroDivisionError):
-        run_matrix(prepare_matrix(study, directory=tmp_path / "bundle"), silent, jobs=2)
+        prepared = prepare_points(StudyPoints(study), directory=tmp_path / "bundle")
+        run_matrix(prepared, silent, jobs=2)
     manifest = manifest_in(tmp_path / "bundle")
     assert (manifest["status"], "ZeroDivisionError: 7" in manifest["reason"]) == ("failed", True)
     assert "ZeroDivisionError" in (tmp_path / "bundle" / "traceback.txt").read_text()

@@ -18,11 +18,12 @@ from wanlat.bundle.errors import BundleError
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.matrix import merge, run_matrix
 from wanlat.experiments.matrix_points import (
-    PreparedMatrix,
+    PreparedPoints,
     Shard,
-    prepare_matrix,
-    read_unfinished,
+    StudyPoints,
+    prepare_points,
 )
+from wanlat.experiments.resume import read_unfinished
 from wanlat.experiments.session import silent
 from wanlat.systems import registry
 from wanlat.topologies.errors import UserError
@@ -32,9 +33,10 @@ KEYS = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetOb
 Shards = Callable[..., list[Path]]
 
 
-def plan(keys: dict[str, Any], directory: Path, shard: str | None = None) -> PreparedMatrix:
+def plan(keys: dict[str, Any], directory: Path, shard: str | None = None) -> PreparedPoints:
     part = Shard.parse(shard) if shard else None
-    return prepare_matrix(Study.model_validate(keys), directory=directory, shard=part)
+    batch = StudyPoints(Study.model_validate(keys))
+    return prepare_points(batch, directory=directory, shard=part)
 
 
 @pytest.fixture

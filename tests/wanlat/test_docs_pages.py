@@ -19,9 +19,11 @@ from wanlat import cli, fix_it
 from wanlat.bundle import documents
 from wanlat.emulator.faults import catalogue, links
 from wanlat.emulator.links import Direction
+from wanlat.experiments import kinds
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.claims import claims_on
 from wanlat.experiments.drill.model import Drill, scenario
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.systems import registry
 from wanlat.systems.engine.definition import Definition, read
 from wanlat.topologies.findings import YamlError
@@ -156,7 +158,7 @@ def test_the_definition_of_the_page_is_right(tmp_path: Path) -> None:
 
 
 def test_the_fault_of_contributing_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    (source,) = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
+    source, _ = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
     names: dict[str, Any] = {**vars(links), "__name__": __name__}
     exec(compile(source, "CONTRIBUTING.md", "exec"), names)
     made = names["Duplicating"]
@@ -165,6 +167,15 @@ def test_the_fault_of_contributing_is_a_fault(monkeypatch: pytest.MonkeyPatch) -
     fault = catalogue.parse("duplicating", "dc1/dc2", {"part": "1%"}, plan, {})
     assert set(fault.directions) == {Direction("wan", "dc1", "dc2"), Direction("wan", "dc2", "dc1")}
     assert fault.change(fault.directions[0]) == {"duplicate": Fraction(0.01)}
+
+
+def test_the_kind_of_study_of_contributing_is_one() -> None:
+    _, source = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
+    names: dict[str, Any] = {**vars(kinds.reclaim), "__name__": __name__}
+    exec(compile(source, "CONTRIBUTING.md", "exec"), names)
+    made = names["BurstsSpec"]
+    assert issubclass(made, StudyKind) and made.key == "bursts"
+    assert made.model_validate({"size": 3}).size == 3
 
 
 def test_the_claim_of_contributing_is_a_claim(tmp_path: Path) -> None:

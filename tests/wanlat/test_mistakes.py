@@ -98,7 +98,7 @@ MISTAKES = [
     ("view /dev/null", "no directory"),
     (f"system show {'a' * 5000}", "There is no system"),
     (f"{LATENCY} --matrix nodes=", "it has no values"),
-    (f"{LATENCY} --matrix nodes=5,2", "nodes-2 of the matrix: nodes: 2 is fewer"),
+    (f"{LATENCY} --matrix nodes=5,2", "nodes-2: nodes: 2 is fewer"),
     (f"{LATENCY} --matrix nods=1", "did you mean `nodes`"),
     (f"{LATENCY} --capture --capture-limit 1KiB", "64KiB"),
     (f"{LATENCY} --capture --capture-snap 8B", "headers"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wanlat.output import remark, show_document
@@ -11,25 +11,25 @@ from wanlat.systems.engine.progress import elapsed
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.drill.prepare import PreparedDrill
-    from wanlat.experiments.matrix_points import PreparedMatrix
+    from wanlat.experiments.matrix_points import Batch, PreparedPoints
     from wanlat.experiments.prepare import Prepared
 
 
 def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
     """Print what a study would run, measured so: each of its points, if it is a matrix."""
-    from wanlat.experiments.matrix_points import points_of, prepare_matrix
+    from wanlat.experiments.matrix_points import StudyPoints, points_of, prepare_points
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import estimate, summed
 
-    whole: Prepared | PreparedMatrix
+    whole: Prepared | PreparedPoints
     points: list[tuple[str | None, Prepared]]
     if not study.has_points:
         whole = prepare(study, **how)
         points = [(None, whole)]
     else:
-        whole = matrix = prepare_matrix(study, **how)
+        whole = matrix = prepare_points(StudyPoints(study), **how)
         known: dict[str, Any] = {}
-        points = [(p.name, matrix.prepare(p, binaries=known)) for p in points_of(study)]
+        points = [(p.name, matrix.prepare(p, known)) for p in points_of(study)]
     rows = [
         {"point": name, **estimate(prepared, subject)}
         for name, prepared in points
@@ -49,8 +49,15 @@ def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
     remark(f"It takes at least {elapsed(times['total'])}. Nothing was started.")
 
 
-def show_drills(prepared: Sequence[PreparedDrill], *, as_json: bool) -> None:
+def show_drills(batch: Batch, how: Mapping[str, Any], *, as_json: bool) -> None:
     """Print what a drill would do to each system, and which claims it would check."""
+    from wanlat.experiments.matrix_points import prepare_points
+
+    if batch.is_one:
+        prepared = [batch.prepare(**how)]
+    else:
+        every = prepare_points(batch, **how)
+        prepared = [every.prepare(point) for point in every.points]
     documents = [_drill(each) for each in prepared]
     one = len(documents) == 1
     show_document(documents[0] if one else {"drills": documents}, as_json=as_json)

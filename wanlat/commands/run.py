@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import (
-    adopted,
-    axes,
-    settings,
-    timeouts,
-    trust,
-    use_bobd,
-    with_options,
-)
+from wanlat.commands.measuring import Common, is_one, measure, with_common
+from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
 from wanlat.results import next_step, show_report
-from wanlat.running import (
-    carry_out,
-    dask_workers,
-    demand_complete,
-    heed_interruptions,
-    incomplete,
-    leave,
-    measure_points,
-    reporting,
-    with_own_directory,
-)
+from wanlat.running import demand_complete, incomplete, leave, reporting
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
-    from wanlat.experiments.matrix_points import Unfinished
     from wanlat.experiments.session import CaptureWanted
     from wanlat.topologies.model import Topology
 
 
+@with_common
 def run(
     context: typer.Context,
     study: Annotated[
@@ -53,157 +35,92 @@ def run(
             completion.studies,
         ),
     ] = None,
-    systems: o.Systems = None,
-    topology: o.TopologyChoice = None,
     rtt: o.Rtt = None,
     jitter: o.Jitter = None,
     samples: o.Samples = None,
-    replicates: o.Replicates = None,
-    seed: o.Seed = None,
     client: o.Client = None,
-    storage: o.StorageChoice = None,
-    max_network_error: o.MaxNetworkError = None,
-    option: o.SystemOptions = None,
-    set_: o.Set = None,
     matrix: o.Matrix = None,
     advise: o.Advise = None,
-    bobd: o.Bobd = None,
-    backend: o.Backend = None,
-    out: o.Out = None,
-    resume: o.Resume = None,
-    trusted: o.Trust = False,
-    capture: o.CaptureChoice = None,
-    capture_limit: Annotated[
-        Size | None,
-        o.option(
-            "SIZE",
-            "Largest size of the packet record (default: 256MiB; of round trips 1GiB)",
-            parse=Size.parse,
-        ),
-    ] = None,
-    capture_snap: o.CaptureSnap = o.DEFAULT_SNAP,
-    jobs: o.Jobs = None,
-    engine: o.Engine = None,
-    scheduler: o.Scheduler = None,
-    shard: o.Shard = None,
-    dry_run: o.DryRun = False,
-    as_json: o.Json = False,
-    verbose: o.Verbose = False,
-    _quiet: o.Quiet = False,
+    *,
+    common: Common,
 ) -> None:
     """Run a study: measure the latency of each endpoint.
 
     The emulated network is calibrated, each system is started on it and sampled, and tables and
     charts are written.
     """
-    if study is None and resume is None:
-        STUDIES.show_list(as_json=as_json)
+    if study is None and common.resume is None:
+        STUDIES.show_list(as_json=common.as_json)
         return
-    workers = dask_workers(engine, scheduler, jobs)
-    unfinished = None
-    if resume is not None:
-        o.refuse_others(
-            context,
-            f"--resume {resume} goes on as that run was begun",
-            *("resume", "trusted", "systems", "jobs", "engine", "scheduler"),
-        )
-        from wanlat.experiments.matrix_points import read_unfinished
-
-        trust(systems)
-        unfinished = read_unfinished(resume, "run", is_trusted=trusted)
-    read = unfinished.study if unfinished else STUDIES.load(str(study))
-    names = None if systems is None or unfinished else adopted(systems)
-    use_bobd(bobd, names or read.systems)
-
-    from wanlat.experiments.config.study import changed
-
-    own = settings(
-        set_,
-        systems=names,
-        options=with_options(read.options, option, names or read.systems) if option else None,
-        topology=topology,
-        samples=samples,
-        replicates=replicates,
-        seed=seed,
-        client=client,
-        storage=storage,
-        max_network_error=max_network_error,
-    )
-    wanted = changed(read, own, axes(matrix))
-    if advise is not None:
-        from wanlat.experiments.envelope.advice import advised
-
-        wanted = advised(wanted, timeouts(advise))
-    if unfinished is not None and unfinished.is_complete:
-        say(f"{unfinished.directory} is complete: nothing is left to measure.")
-        show_report(unfinished.directory, as_json=as_json, verbose=verbose)
-        return
-    how = (
-        unfinished.how
-        if unfinished
-        else {
-            "directory": out,
-            "backend": backend,
-            "capture": _capture(wanted, capture, capture_limit, capture_snap, backend),
-            "topologies": _overridden(wanted, rtt, jitter),
-            **_part(wanted, shard),
-        }
-    )
-    if dry_run:
-        from wanlat.commands.dry_run import show_study
-
-        show_study(wanted, how, as_json=as_json)
-        return
-    if wanted.has_points:
-        bundle = _measure_matrix(wanted, how, unfinished, jobs, workers, as_json)
-    elif workers is not None:
-        raise UserError("--engine: this study has one point. Give it a --matrix or --replicates.")
+    if unfinished := common.unfinished(context, "run"):
+        batch, how = unfinished.batch, unfinished.how
     else:
-        bundle = _measure(wanted, how, as_json)
-    with reporting(bundle):
-        made = show_report(bundle, as_json=as_json, verbose=verbose)
-    say(f"bundle: {bundle}")
-    if study is not None and not wanted.has_points:
+        wanted = _changed(STUDIES.load(str(study)), common, samples, client, matrix, advise)
+        from wanlat.experiments.matrix_points import StudyPoints
+
+        batch = StudyPoints(wanted)
+        how = common.how(batch, _capture(wanted, common))
+        how["topologies"] = _overridden(wanted, rtt, jitter)
+        if common.dry_run:
+            from wanlat.commands.dry_run import show_study
+
+            show_study(wanted, how, as_json=common.as_json)
+            return
+    from wanlat.experiments.matrix import MatrixOutcome
+
+    ended = measure(batch, how, common, unfinished)
+    if isinstance(ended, MatrixOutcome):
+        document = demand_complete(ended, batch.command)
+    elif ended.status != "complete":
+        taken = f"{ended.measured} of {ended.planned} samples were taken. "
+        document = incomplete(ended, taken if ended.planned else "")
+    else:
+        document = None
+    if document is not None:
+        leave(ended, document, common.as_json)
+    with reporting(ended.directory):
+        made = show_report(ended.directory, as_json=common.as_json, verbose=common.verbose)
+    say(f"bundle: {ended.directory}")
+    if study is not None and is_one(batch, unfinished):
         with suppress(Exception):  # that there is no hint says nothing of the run
-            step = next_step(made, study, wanted.topology, is_chosen=topology is not None)
+            is_chosen = common.topology is not None
+            step = next_step(made, study, wanted.topology, is_chosen=is_chosen)
             if step is not None:
                 remark(step)
 
 
-def _measure(study: Study, how: dict[str, Any], as_json: bool) -> Path:
-    """Run a study and return its bundle; what is not complete ends the command."""
-    from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.prepare import prepare
-    from wanlat.experiments.run import run as run_study
+def _changed(
+    read: Study,
+    common: Common,
+    samples: int | None,
+    client: str | None,
+    matrix: list[str] | None,
+    advise: list[str] | None,
+) -> Study:
+    """Return a study with what the command line changes of it. Raises UserError."""
+    from wanlat.experiments.config.study import changed
 
-    prepared = prepare(study, **how)
-    heed_interruptions()
-    demand_lab(prepared.plan, prepared.backend)
-    prepared = with_own_directory(prepared, how["directory"])
-    ended = carry_out(lambda report: run_study(prepared, report))
-    if ended.status != "complete":
-        taken = f"{ended.measured} of {ended.planned} samples were taken. "
-        leave(ended, incomplete(ended, taken if ended.planned else ""), as_json)
-    return ended.directory
+    names = None if common.systems is None else adopted(common.systems)
+    use_bobd(common.bobd, names or read.systems)
+    options = common.option and with_options(read.options, common.option, names or read.systems)
+    own = settings(
+        common.set_,
+        systems=names,
+        options=options or None,
+        topology=common.topology,
+        samples=samples,
+        replicates=common.replicates,
+        seed=common.seed,
+        client=client,
+        storage=common.storage,
+        max_network_error=common.max_network_error,
+    )
+    wanted = changed(read, own, axes(matrix))
+    if advise is None:
+        return wanted
+    from wanlat.experiments.envelope.advice import advised
 
-
-def _measure_matrix(
-    study: Study,
-    how: dict[str, Any],
-    unfinished: Unfinished | None,
-    jobs: int | None,
-    workers: str | None,
-    as_json: bool,
-) -> Path:
-    """Run the points of a matrix that are left, likewise."""
-    from wanlat.experiments.matrix_points import prepare_matrix
-
-    prepared = prepare_matrix(study, **how)
-    ended = measure_points(prepared, unfinished, jobs, workers, out=how["directory"])
-    document = demand_complete(ended, "run")
-    if document is not None:
-        leave(ended, document, as_json)
-    return ended.directory
+    return advised(wanted, timeouts(advise))
 
 
 def _overridden(
@@ -215,42 +132,19 @@ def _overridden(
     from wanlat.experiments.matrix_points import points_of
 
     points = [point.study for point in points_of(study)]
-    option, key = ("--rtt", "rtts=[0ms,50ms,100ms]") if rtt else ("--jitter", "jitter=1ms")
-    if any(point.envelope is not None for point in points):
-        way = f"envelope.{option[2:]}.high=500ms"
-    elif any(point.round_trips is not None for point in points):
-        way = f"round_trips.{key}"
-    else:
-        way = ""
-    if way:
+    option = "rtt" if rtt else "jitter"
+    for own in filter(None, (point.kind.instead.get(option) for point in points)):
         raise UserError(
-            f"{option}: study {study.name} changes the RTT of the WAN links itself. Give it other "
-            f"values with `--set {way}`."
+            f"--{option}: study {study.name} changes the RTT of the WAN links itself. Give it "
+            f"other values with `--set {own}`."
         )
     return {name: o.topology_of(name, rtt, jitter) for name in {each.topology for each in points}}
 
 
-def _part(study: Study, shard: str | None) -> dict[str, Any]:
-    """Return which of a study's points are to be measured. Raises UserError."""
-    from wanlat.experiments.matrix_points import Shard
-
-    if shard is None:
-        return {}
-    if not study.has_points:
-        raise UserError("--shard: this study has one point. Give it a --matrix or --replicates.")
-    return {"shard": Shard.parse(shard)}
-
-
-def _capture(
-    study: Study, wish: bool | None, limit: Size | None, snap: Size, backend: str | None = None
-) -> CaptureWanted | None:
+def _capture(study: Study, common: Common) -> CaptureWanted | None:
     """Return what is to be recorded. The packets of a study of round trips are half its answer,
     unless the backend is to be netem, which records none.
     """
-    from wanlat.experiments.session import CaptureWanted
-
-    of_round_trips = study.round_trips is not None
-    if not (of_round_trips and backend != "netem" if wish is None else wish):
-        return None
-    largest = limit or (Size(1 << 30) if of_round_trips else o.DEFAULT_LIMIT)
-    return CaptureWanted(largest.bytes, snap.bytes)
+    is_half = study.kind.records_packets
+    wanted = is_half and common.backend != "netem" if common.capture is None else common.capture
+    return common.recorded(Size(1 << 30) if is_half else o.DEFAULT_LIMIT) if wanted else None

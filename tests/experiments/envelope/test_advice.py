@@ -12,6 +12,7 @@ from tests.command_line import here
 from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.envelope.advice import KILLS, advised
 from wanlat.experiments.envelope.price import patience_s
+from wanlat.experiments.kinds.envelope import EnvelopeSpec
 from wanlat.experiments.matrix_points import points_of
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration
@@ -40,16 +41,16 @@ def test_the_definition_says_which_values_there_are_and_what_moves_along() -> No
         *(("250ms", "25ms"), ("500ms", "50ms"), ("1s", "100ms")),
         *(("2s", "200ms"), ("5s", "500ms"), ("10s", "1s")),
     ]
-    assert study.envelope is not None
-    assert study.envelope.kills == KILLS
+    assert isinstance(study.kind, EnvelopeSpec)
+    assert study.kind.kills == KILLS
     assert study.options == {}, "values are the points' own"
 
 
 def test_values_may_be_named_and_how_often_a_leader_is_killed() -> None:
     study = advised(etcd({"envelope.kills": 2}), of(election="500ms,2s"))
     assert [each[ELECTION] for each in values(study)] == ["500ms", "2s"]
-    assert study.envelope is not None
-    assert study.envelope.kills == 2
+    assert isinstance(study.kind, EnvelopeSpec)
+    assert study.kind.kills == 2
 
 
 def test_what_the_study_sets_stays_and_what_then_cannot_be_is_not_chosen() -> None:

@@ -11,6 +11,7 @@ from wanlat.bundle.documents import Network
 from wanlat.experiments.config.files import StudyError
 from wanlat.experiments.config.study import load
 from wanlat.experiments.envelope.search import Axis, SequentialTest
+from wanlat.experiments.kinds.envelope import EnvelopeSpec
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.workloads.envelope import missing
 from wanlat.topologies.errors import UserError
@@ -23,8 +24,8 @@ def loaded(directory: Path, spec: str, sites: int = 3) -> str:
 
 
 def test_the_shipped_study_searches_two_axes_and_their_frontier() -> None:
-    spec = load("envelope").envelope
-    assert spec is not None
+    spec = load("envelope").kind
+    assert isinstance(spec, EnvelopeSpec)
     assert spec.plan.axes == (
         Axis("rtt", 5.0, 2000.0, 0.05),
         Axis("loss", 0.001, 0.5, 0.5, (0.01, 0.05)),
@@ -38,8 +39,9 @@ def test_a_cluster_is_prepared_near(tmp_path: Path) -> None:
     file = loaded(tmp_path, "{rtt: {low: 8ms}, jitter: {levels: [20ms]}}")
     prepared = prepare(load(file), directory=tmp_path / "bundle")
     assert {link.forward.delay_ns * 2 for link in prepared.plan.wan_links} == {8_000_000}
-    assert prepared.study.envelope is not None
-    assert prepared.study.envelope.plan.axes[1] == Axis("jitter", 5.0, 2000.0, 0.03, (20.0,))
+    spec = prepared.study.kind
+    assert isinstance(spec, EnvelopeSpec)
+    assert spec.plan.axes[1] == Axis("jitter", 5.0, 2000.0, 0.03, (20.0,))
 
 
 @pytest.mark.parametrize(

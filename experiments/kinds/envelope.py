@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from wanlat.experiments.envelope.search import Axis, SearchPlan, SequentialTest
+from wanlat.experiments.kinds.base import Pace, StudyKind
+from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Fraction
+from wanlat.topologies.variants import override
 from wanlat.topologies.yaml_model import YamlModel, refused, within
+
+if TYPE_CHECKING:
+    from wanlat.experiments.config.study import Study
+    from wanlat.experiments.prepare import RequestPlan
+    from wanlat.experiments.workloads.requests import Workload
 
 _MS, _S = 10**6, 10**9
 _Some = Annotated[Duration, within(Duration(1))]
@@ -107,8 +118,16 @@ class PromiseSpec(YamlModel):
         return max(1, round(self.rate * self.deadline.s / 2))
 
 
-class EnvelopeSpec(YamlModel):
+class EnvelopeSpec(StudyKind):
     """How far apart nodes may be: the network changes under one cluster until that is known."""
+
+    key = "envelope"
+    purpose = (
+        "Makes it a study of the operating envelope: how far apart nodes may be, and at which "
+        "loss, while a promise holds"
+    )
+    takes_samples = False
+    instead: ClassVar = {"rtt": "envelope.rtt.high=500ms", "jitter": "envelope.jitter.high=500ms"}
 
     promise: PromiseSpec = Field(default=PromiseSpec(), description="What must hold")
     rtt: RttAxisSpec = Field(default=RttAxisSpec(), description="RTTs of every WAN link")
@@ -178,3 +197,33 @@ class EnvelopeSpec(YamlModel):
         """What turns trials into a verdict."""
         shares = float(self.holds), float(self.fails), float(self.error)
         return SequentialTest(*shares, self.most_trials)
+
+    @property
+    def outside(self) -> str | None:
+        """The topology of its regions."""
+        return self.regions
+
+    def network(self, topology: Topology) -> Topology:
+        """Return it where the promise is sure to hold."""
+        return override(topology, self.rtt.low, Duration(0))
+
+    def check(self, study: str, plan: Plan) -> None:
+        """Raise UserError where there is no link to change, or regions that are no topology."""
+        if not plan.wan_links:
+            raise UserError(
+                f"Study {study} changes the links between sites, and topology {plan.name} has one "
+                "site. Choose one of several (`--topology`; `wanlat topology list`)."
+            )
+        if self.regions is not None:
+            load_topology(self.regions)
+
+    def least_s(self, study: Study, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG002
+        """Return the time of a trial of each axis at its two ends, and in between."""
+        return 3 * len(self.plan.axes) * (self.settle.s + self.promise.window.s), 0.0
+
+    @property
+    def workload(self) -> type[Workload]:
+        """What each system's part of the run is."""
+        from wanlat.experiments.workloads.envelope import EnvelopeWorkload
+
+        return EnvelopeWorkload
