@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from wanlat.analysis.bundle import Series
+from wanlat.bundle.run import Series
 
 _DISPLAY = {
     **{"garage": "Garage", "minio": "MinIO", "minio-nginx": "MinIO+nginx", "bob": "Bob"},

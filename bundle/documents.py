@@ -25,6 +25,9 @@ Status = Literal["running", "complete", "interrupted", "failed"]
 NOT_SENT = "not_sent"
 OUTCOMES = ("ok", "fail", "unknown", NOT_SENT)
 """Of a request: acknowledged, certainly not executed, nobody knows, not sent by this machine."""
+LOCAL, REMOTE, UNKNOWN = "local", "remote", "unknown"
+PLACEMENTS = (LOCAL, REMOTE, UNKNOWN)
+"""Of a request's key: whether the target node has a replica of it; in the order of tables."""
 DECIDING = ("window", "cut", "back")
 """The phases of an envelope's trials that its verdicts rest on."""
 MISSED = "found nothing"
@@ -84,6 +87,7 @@ class Promised(Open):
     endpoint: str
     placement: str | None = None
     round_trips: int | float | None = None
+    why: str | None = None
 
 
 class Timeout(Document):
@@ -191,6 +195,11 @@ class Study(Named):
     endpoints: Sequence[str | Json] = ()
     systems: Sequence[str] = ()
     nodes: int | None = None
+    samples: Any = None
+    object_size: Any = None
+    options: Mapping[str, Any] | None = None
+    prefill: Json | None = None
+    key_mode: Any = None
     load: Json | None = None
     reclaim: Json | None = None
     round_trips: Json | None = None
@@ -204,6 +213,8 @@ class Drill(Named):
     interval: str | float | None = None
     deadline: str | float | None = None
     scale: float | None = None
+    operations: Sequence[str] | None = None
+    faults: Sequence[Json] = ()
 
 
 class Site(Open):
@@ -225,6 +236,18 @@ class Topology(Named):
 
     sites: Sequence[Site] = ()
     links: Links | None = None
+
+    @property
+    def site_of_node(self) -> dict[str, str]:
+        """The site of each node; where a site has a count they are `dc1-1`, `dc1-2`, …."""
+        sites: dict[str, str] = {}
+        for site in self.sites:
+            nodes = site.nodes
+            if isinstance(nodes, int):
+                nodes = [f"{site.name}-{number}" for number in range(1, nodes + 1)]
+            for node in nodes:
+                sites[node if isinstance(node, str) else str(node.get("name"))] = site.name
+        return sites
 
 
 class Place(Open):
@@ -275,6 +298,7 @@ class Load(Open):
     """What was offered and achieved under load."""
 
     offered: Offered | None = None
+    probe_from: str | None = None
     client: LoadClient | None = None
     began_ns: int | None = None
     ended_ns: int | None = None
@@ -314,7 +338,7 @@ class Manifest(Document):
     """Why it ended early."""
     warnings: Sequence[str] = ()
     """What a reader must know."""
-    seed: int = Field(0, ge=0)
+    seed: int | None = Field(None, ge=0)
     """Of every random choice."""
     command: Sequence[str] = ()
     """The command line."""
@@ -413,6 +437,24 @@ class Manifest(Document):
     jobs: Sequence[Json] = ()
     """How many points were allowed at once, when, how busy the processors were, and which share of
     the time networks were too late."""
+
+    @property
+    def subject(self) -> Study | Drill | None:
+        """The study or the drill that was run; of a run of several drills there is none."""
+        return self.drill if self.kind == "drill" else self.study
+
+    @property
+    def site_of_node(self) -> dict[str, str]:
+        """The site of each node of the topology; empty without one."""
+        return self.topology.site_of_node if self.topology else {}
+
+    def site_of(self, name: str) -> str:
+        """The site of a node, or of a site; what the topology does not know is its own site."""
+        return self.site_of_node.get(name, name)
+
+    def system(self, name: str) -> System | None:
+        """The system of that name; None where it was not measured."""
+        return next((each for each in self.systems if each.name == name), None)
 
 
 class Quantiles(Open):

@@ -25,7 +25,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from wanlat.bundle import documents
+from wanlat.bundle import REPLICATE, documents
 from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import in_words, unlike
@@ -39,7 +39,6 @@ from wanlat.bundle.write import (
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
 from wanlat.experiments.config.matrix import (
-    REPLICATE,
     NoSuchPlace,
     combinations,
     told,

@@ -6,7 +6,6 @@ A panel is an endpoint; in it, a system has a colour, and dashes where several c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,11 +16,8 @@ from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.growth import AXES, GROWING, Axis, Judged, Verdict, change_of
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import count, display_system, row_labels
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Row, series_of
 
 Pair = tuple[Row, Judged]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -12,12 +10,8 @@ from wanlat.analysis.charts.frame import Words, caption, dress, head, legend, mu
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, mixed, styles
 from wanlat.analysis.figures.reclaim import FREED_ALL, SpaceOverTime
 from wanlat.analysis.figures.resources import KIB, MIB
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import display_system, row_labels
-from wanlat.analysis.report.section import written
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Row, series_of, written
 
 _OF_MATRIX = {
     "memory": sweep.Quantity("node_rss_bytes.loaded", "memory of a loaded node", "MiB", MIB),

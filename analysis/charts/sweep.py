@@ -12,12 +12,13 @@ from wanlat.analysis.charts import endpoint_latency
 from wanlat.analysis.charts.facets import Dot, Scale, by_what_is_said, draw_facets, panel_names
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
-from wanlat.analysis.endpoints import UNKNOWN, endpoint_order, row_of, with_placement
+from wanlat.analysis.endpoints import endpoint_order, row_of, with_placement
 from wanlat.analysis.figures.latency import EndpointSummary
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import below, count, digits, row_labels
-from wanlat.analysis.report.section import Answer, written
-from wanlat.analysis.sweep import REPEATED, REPLICATE, Parameter, Sweep, number_of
+from wanlat.analysis.section import Answer, Row, series_of, written
+from wanlat.bundle import REPLICATE
+from wanlat.bundle.documents import UNKNOWN
+from wanlat.bundle.matrix import REPEATED, Matrix, Parameter, number_of
 
 Pairs = Sequence[tuple[Row, Any]]
 """Rows, each with its array: a run's, or the rows of the clusters that it is over."""
@@ -65,7 +66,7 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
     of the systems has, points do not lie on common axes, and there is none.
     """
     sweep = answer.source
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, Matrix)
     left_out = sweep.untrusted
     pairs = [
         (row, array)
@@ -89,7 +90,7 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
 
 
 def _draw(
-    sweep: Sweep, pairs: Pairs, axes: Sequence[Parameter], said: str, quantity: Quantity
+    sweep: Matrix, pairs: Pairs, axes: Sequence[Parameter], said: str, quantity: Quantity
 ) -> Figure:
     x, *column = axes
     ticks = {_place(value, x): written(value) for value in x.values}
@@ -111,10 +112,10 @@ def _draw(
 
 
 def _dots(
-    sweep: Sweep, pairs: Pairs, x: Parameter, column: Sequence[Parameter], quantity: Quantity
+    sweep: Matrix, pairs: Pairs, x: Parameter, column: Sequence[Parameter], quantity: Quantity
 ) -> Iterator[Dot]:
     """Panels row by row: endpoints from top to bottom, values of a second parameter across."""
-    order = endpoint_order({row.get("endpoint", "") for row, _ in pairs}, sweep.manifest["study"])
+    order = endpoint_order({row.get("endpoint", "") for row, _ in pairs}, sweep.manifest.study)
     tops = list(dict.fromkeys(map(row_of, order)))
     names = panel_names([row for row, _ in pairs])
 

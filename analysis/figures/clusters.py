@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import endpoint_order, row_of
 from wanlat.analysis.figures.latency import latency, rounded
-from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.figures.round_trips import (
     DECIDED,
     Status,
@@ -28,14 +26,16 @@ from wanlat.analysis.figures.round_trips import (
     ways_cell,
 )
 from wanlat.analysis.names import EN_DASH, digits, estimate, share
-from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
+from wanlat.analysis.section import ENDPOINT, Column, Figures, Note, Row, Section, figures_of
 from wanlat.analysis.stats.intervals import of_mean
-from wanlat.analysis.sweep import REPLICATE, Sweep
+from wanlat.bundle import REPLICATE
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run
 
 _KEYS = ("system", "version", "endpoint", "placement")
 
 
-def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figures | None:
+def over_clusters(sweep: Matrix, figures: Figures, names: Sequence[str]) -> Figures | None:
     """Figures `names` of each endpoint over the clusters of a point; None without replicates.
 
     A cluster of which a figure does not exist (no request succeeded) is in `without`, and in no
@@ -54,12 +54,12 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
     hosts = sweep.hosts if len(sweep.hosts) > 1 else {}
     host_of = {point: host for host, points in hosts.items() for point in points}
     pairs = [(_row(rows, names, (*_KEYS, *others), host_of), rows) for rows in groups.values()]
-    order = endpoint_order({row["endpoint"] for row, _ in pairs}, sweep.manifest.get("study"))
+    order = endpoint_order({row["endpoint"] for row, _ in pairs}, sweep.manifest.study)
     found = figures_of(sorted(pairs, key=lambda pair: order.index(pair[0]["endpoint"])))
     return None if found is None else replace(found, parameters=others)
 
 
-def with_rest(bundle: Bundle) -> Figures | None:
+def with_rest(bundle: Run) -> Figures | None:
     """Round trips with their `rest`, the share that no line explains, and the `entry` itself."""
     found = round_trips(bundle)
     if found is None:
@@ -72,7 +72,7 @@ def with_rest(bundle: Bundle) -> Figures | None:
     return replace(found, rows=tuple(rows))
 
 
-def ways_over_clusters(sweep: Sweep, figures: Figures) -> Figures | None:
+def ways_over_clusters(sweep: Matrix, figures: Figures) -> Figures | None:
     """What requests take (`ways`), of all clusters of a point, and what has `decided` that."""
     found = over_clusters(sweep, figures, ("rest",))
     if found is None:
@@ -152,6 +152,7 @@ _DEFINITIONS = {
 
 CLUSTERS = Section(
     key="clusters",
+    of_runs=False,
     title="Latency over clusters",
     figures=latency,
     across=partial(over_clusters, names=("median_ms", "mean_ms")),

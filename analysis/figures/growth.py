@@ -20,14 +20,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
+from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.names import change, display_system, format_ms, with_interval
-from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, Table
+from wanlat.analysis.section import (
+    ENDPOINT,
+    PLACED,
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    Table,
+    figures_of,
+    series_of,
+    short,
+)
 from wanlat.analysis.stats.intervals import Z95, of_median, students_quantile
-from wanlat.analysis.sweep import REPEATED, Sweep, number_of
+from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.matrix import REPEATED, Matrix, number_of
+from wanlat.bundle.run import Run
 
 Values = NDArray[np.float64]
 
@@ -149,7 +161,7 @@ class Judged(NamedTuple):
     change: Sequence[float] = ()
 
 
-def medians(bundle: Bundle) -> Figures | None:
+def medians(bundle: Run) -> Figures | None:
     """The median latency of each endpoint and placement of `bundle`, ms; None without one.
 
     Of runs whose network was not as asked for, of loads and of round trips there is none.
@@ -184,7 +196,7 @@ def has_two_modes(ms: Values) -> bool:
     return bool(low.size and (high / low).max() >= 2)
 
 
-def growth(sweep: Sweep, figures: Figures) -> Figures | None:
+def growth(sweep: Matrix, figures: Figures) -> Figures | None:
     """Each endpoint and placement of each system by what grows in `sweep`; None if nothing does.
 
     Objects in a bucket, and nodes. Studies of object sizes have tables of their own. Arrays: the
@@ -196,11 +208,11 @@ def growth(sweep: Sweep, figures: Figures) -> Figures | None:
     return figures_of(found for axis in axes for found in _along(sweep, figures, axis))
 
 
-def _along(sweep: Sweep, figures: Figures, axis: Axis) -> Iterator[tuple[Row, Judged]]:
+def _along(sweep: Matrix, figures: Figures, axis: Axis) -> Iterator[tuple[Row, Judged]]:
     """System by system, since what runs differ by is one figure of a system."""
     others = [name for name in figures.parameters if name not in (axis.parameter, *REPEATED)]
     systems = [point.system for point in sweep.points]
-    names = endpoint_order({row["endpoint"] for row in figures.rows}, sweep.manifest.get("study"))
+    names = endpoint_order({row["endpoint"] for row in figures.rows}, sweep.manifest.study)
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in figures.rows:
         x = number_of(row[axis.parameter])
@@ -389,6 +401,7 @@ def _verdicts(axis: Axis) -> Table:
 
 GROWTH = Section(
     key="growth",
+    of_runs=False,
     title="The cost of growth",
     figures=medians,
     across=growth,

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.figures.result import Figures, Row, figures_of, short
 from wanlat.analysis.names import count, digits, estimate, listing, share, with_interval
-from wanlat.analysis.report.section import Column, Note, Section, Table
+from wanlat.analysis.section import Column, Figures, Note, Row, Section, Table, figures_of, short
 from wanlat.analysis.stats.intervals import Values, of_mean
-from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.documents import Placement, Placements
+from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.read import read_document
 
 ADDED_MS = 5.0
@@ -35,7 +34,7 @@ class Of:
     found: Placements
 
 
-def predicted(sweep: Sweep, figures: Figures) -> Figures | None:
+def predicted(sweep: Matrix, figures: Figures) -> Figures | None:
     """Every endpoint at every target node of each placement; None where none was.
 
     `measured_ms` and `error_ms`, which is measured less predicted, have Student's interval over
@@ -249,6 +248,7 @@ _TIMES = (
 
 PLACEMENTS = Section(
     key="placements",
+    of_runs=False,
     title="Predicted and measured",
     figures=latency,
     across=predicted,

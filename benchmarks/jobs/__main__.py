@@ -24,9 +24,9 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.comparison import Claim, finish, in_rounds, parser, positive, run, table
-from wanlat.analysis.bundle import read_bundle
 from wanlat.bundle.documents import Points
 from wanlat.bundle.read import read_document, read_json
+from wanlat.bundle.run import read_run
 from wanlat.experiments.drill.files import shipped
 from wanlat.topologies.errors import RunFailed
 
@@ -113,14 +113,14 @@ def _study(more: list[str], place: Path, *, busy: int) -> dict[str, Any]:
     with _computing(busy):
         took_s = _wanlat("run", "endpoint-latency", "--systems", "quorum", *more, out=out)
     points = read_document(out, Points)
-    bundles = [read_bundle(out / each.directory) for each in points.points] if points else []
-    timed = pd.concat([each.timed for each in bundles or [read_bundle(out)]])
+    bundles = [read_run(out / each.directory) for each in points.points] if points else []
+    timed = pd.concat([each.timed for each in bundles or [read_run(out)]])
     return {
         "clusters": max(1, len(bundles)),
         "took_s": round(took_s, 1),
         "wall_over_latencies": read_json(out / "summary.json")["speed"]["wall_over_latencies"],
         "most": _most_at_once(out),
-        "late": sum(each.late for each in bundles or [read_bundle(out)]),
+        "late": sum(each.late for each in bundles or [read_run(out)]),
         "medians_ms": {
             str(name): float(ns.median()) / 1e6
             for name, ns in timed.groupby("endpoint", observed=True)["total_ns"]

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.comparison import finish, parser, run, table
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.compare import Thresholds, compare
 from wanlat.analysis.compare.conditions import clusters_of, read
+from wanlat.bundle.run import Run
 
-Pairs = Iterator[tuple[Bundle, Bundle]]
+Pairs = Iterator[tuple[Run, Run]]
 COLUMNS = {
     "bundle": "{bundle}",
     "store": "{system}",
@@ -32,7 +32,7 @@ COLUMNS = {
 }
 
 
-def halves(whole: Bundle, clusters: Sequence[Bundle]) -> Pairs:
+def halves(whole: Run, clusters: Sequence[Run]) -> Pairs:
     """Every way to part the clusters in two, of which each has the same number, both ways."""
     numbers = range(len(clusters) // 2 * 2)
     for rest in combinations(numbers[1:], len(numbers) // 2 - 1):

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import Field
 
+from wanlat.bundle import REPLICATE
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.lab import BackendName
-from wanlat.experiments.config.matrix import REPLICATE
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.model import Drill
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare

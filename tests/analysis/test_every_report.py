@@ -20,7 +20,7 @@ from rich.console import Console
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, MINIO, write_bundle
 
-from wanlat.analysis.grid import markdown
+from wanlat.analysis.section import markdown
 from wanlat.analysis.summary import print_summary, summarize
 from wanlat.bundle.read import read_json
 

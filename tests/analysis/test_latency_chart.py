@@ -31,10 +31,10 @@ from synthetic_bundles import (
     MakeBundle,
 )
 
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.figures.latency import LATENCY
 from wanlat.analysis.stats.modes import clumps
+from wanlat.bundle.run import Series
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

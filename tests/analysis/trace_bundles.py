@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent / "packets"))
 
 from packet_traffic import MS, Traffic, samples, topology
 
-from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.groups import Group
 from wanlat.analysis.trace import Trace, trace_of
+from wanlat.bundle.run import Run, Series, read_run
 
 ONE_WAY_NS = 50 * MS
 SITES = ("a", "b", "c")
@@ -52,7 +52,7 @@ def bundle_of(
     pause_ns: int = 200 * MS,
     between: Callable[[Traffic, int], object] | None = None,
     **manifest: Any,
-) -> Bundle:
+) -> Run:
     """What a run of these requests leaves; `between` sends what is nobody's, from an instant on.
 
     The run begins with an idle window of two seconds, in which `between` sends too.
@@ -84,7 +84,7 @@ def bundle_of(
         "capture": {"files": [{"system": "made-up", "packets": 100}]},
     }
     (directory / "manifest.json").write_text(json.dumps(document | manifest))
-    return read_bundle(directory)
+    return read_run(directory)
 
 
 def traced(directory: Path, requests: Sequence[Request], **settings: Any) -> Trace:

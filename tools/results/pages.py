@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from benchmarks import comparison
 from tools.results import CHECKOUT, RESULTS, drills, figures, known
 from wanlat.analysis import names
-from wanlat.analysis.bundle import Series
+from wanlat.bundle.run import Series
 
 
 def pages() -> Iterator[tuple[Path, str]]:
