@@ -23,9 +23,9 @@ from wanlat.analysis.packets.background import read_background
 from wanlat.analysis.packets.critical_path import critical_paths
 from wanlat.analysis.packets.record import read_record, steps_of, why_no_record
 from wanlat.analysis.trace_messages import Row, messages_within
-from wanlat.bundle.documents import LOCAL, REMOTE
+from wanlat.bundle.documents import EQUAL_WITHIN, LOCAL, REMOTE
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.run import EQUAL_WITHIN, Run
+from wanlat.bundle.run import Run
 
 Trace = Row
 """The document trace.json, whose keys docs/how-to/traces.md explains; times are ms since the

@@ -8,9 +8,10 @@ reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, ClassVar, Literal
+from statistics import median
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -492,6 +493,32 @@ class CalibratedPair(Pair):
     error_ms: Quantiles | None = None
 
 
+EQUAL_WITHIN = 0.1
+"""Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
+
+
+class MeasuredRtt(NamedTuple):
+    """RTT over a set of ordered pairs of nodes.
+
+    `median_ms` is the median over the pairs of their medians, `low_pair_ms` and `high_pair_ms`
+    the extreme pairs' medians, `min_ms` and `max_ms` the extreme single round trips, `pairs` the
+    number of ordered pairs.
+    """
+
+    median_ms: float
+    low_pair_ms: float
+    high_pair_ms: float
+    min_ms: float
+    max_ms: float
+    pairs: int
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether one figure speaks for every pair, so that multiples of it mean something."""
+        slack = EQUAL_WITHIN * self.median_ms
+        return max(self.high_pair_ms - self.median_ms, self.median_ms - self.low_pair_ms) <= slack
+
+
 class Calibration(Document):
     """Every ordered pair of every lab of a run, and the verdict over all of them."""
 
@@ -504,6 +531,42 @@ class Calibration(Document):
     pairs: Sequence[CalibratedPair]
     overflows: int = 0
     verdict: Verdict
+
+    @property
+    def passed(self) -> bool:
+        """Whether every pair of every lab was as requested."""
+        return self.verdict == "pass"
+
+    def trusts(self, system: str) -> bool:
+        """Whether the network was right in the lab of `system`.
+
+        A failure that no pair accounts for is one of every lab.
+        """
+        labs = {pair.system for pair in self.pairs if pair.verdict != "pass"}
+        return self.passed or (bool(labs) and not labs & {system, ""})
+
+    def between_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs that cross from one site to another; None if none does."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) != site_of(p.destination)])
+
+    def within_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs inside a site; None if none was measured."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) == site_of(p.destination)])
+
+
+def _rtt_over(pairs: Sequence[CalibratedPair]) -> MeasuredRtt | None:
+    rtts = [pair.rtt_ms for pair in pairs if pair.rtt_ms is not None]
+    if not rtts:
+        return None
+    medians_ms = [rtt.p50 for rtt in rtts]
+    return MeasuredRtt(
+        median_ms=median(medians_ms),
+        low_pair_ms=min(medians_ms),
+        high_pair_ms=max(medians_ms),
+        min_ms=min(rtt.min for rtt in rtts),
+        max_ms=max(rtt.max for rtt in rtts),
+        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt_ms is not None}),
+    )
 
 
 class RttStepPair(Pair):

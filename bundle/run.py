@@ -6,11 +6,10 @@ about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import pandas as pd
 
 from wanlat.bundle import documents, read
 from wanlat.bundle.beneath import RECORDS
-from wanlat.bundle.documents import Manifest, Named
+from wanlat.bundle.documents import Calibration, Manifest, MeasuredRtt, Named
 from wanlat.bundle.errors import NoSamplesError
 from wanlat.bundle.samples import CHECKED, TIMED, read_samples
 
@@ -216,7 +215,7 @@ def read_run(directory: Path | str, messages_of: MessagesOf = lambda _system: No
     """
     directory = Path(directory)
     manifest = read.read_manifest(directory)
-    found = read.read_document(directory, documents.Calibration)
+    calibration = read.read_document(directory, Calibration)
     is_cut_drill = manifest.kind == "drill" and manifest.status != "complete"
     may_lack = is_cut_drill or _has_answers_besides(directory, manifest)
     topology = name_of(manifest.topology, "")
@@ -225,7 +224,7 @@ def read_run(directory: Path | str, messages_of: MessagesOf = lambda _system: No
     bundle = Run(
         directory,
         manifest,
-        calibration=None if found is None else calibration_of(found),
+        calibration,
         given=rows if is_whole else None,
         truncated=truncated,
         derived={
@@ -293,82 +292,3 @@ def _why_empty(bundle: Run, recorded: int) -> str:
     before = f" ({recorded} of preparation and warm-up)" if recorded else ""
     why = f" The reason it gives: {reason.rstrip('.')}." if reason else ""
     return f"{bundle.directory} holds no measured samples{before}. {how}{why} Run the study again."
-
-
-EQUAL_WITHIN = 0.1
-"""Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
-
-Pair = documents.CalibratedPair
-
-
-class MeasuredRtt(NamedTuple):
-    """RTT over a set of ordered pairs of nodes.
-
-    `median_ms` is the median over the pairs of their medians, `low_pair_ms` and `high_pair_ms`
-    the extreme pairs' medians, `min_ms` and `max_ms` the extreme single round trips, `pairs` the
-    number of ordered pairs.
-    """
-
-    median_ms: float
-    low_pair_ms: float
-    high_pair_ms: float
-    min_ms: float
-    max_ms: float
-    pairs: int
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether one figure speaks for every pair, so that multiples of it mean something."""
-        slack = EQUAL_WITHIN * self.median_ms
-        return max(self.high_pair_ms - self.median_ms, self.median_ms - self.low_pair_ms) <= slack
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """calibration.json: every ordered pair of every lab, and the verdict over all of them."""
-
-    verdict: documents.Verdict
-    pairs: Sequence[Pair]
-    document: Mapping[str, Any] = field(compare=False, repr=False)
-    """As it was written, for its chart."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether every pair of every lab was as requested."""
-        return self.verdict == "pass"
-
-    def trusts(self, system: str) -> bool:
-        """Whether the network was right in the lab of `system`.
-
-        A failure that no pair accounts for is one of every lab.
-        """
-        labs = {pair.system for pair in self.pairs if pair.verdict != "pass"}
-        return self.passed or (bool(labs) and not labs & {system, ""})
-
-    def between_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
-        """RTT over the pairs that cross from one site to another; None if none does."""
-        return _rtt_over([p for p in self.pairs if site_of(p.source) != site_of(p.destination)])
-
-    def within_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
-        """RTT over the pairs inside a site; None if none was measured."""
-        return _rtt_over([p for p in self.pairs if site_of(p.source) == site_of(p.destination)])
-
-
-def calibration_of(found: documents.Calibration) -> Calibration:
-    """The calibration that a run left, as far as its report needs it."""
-    return Calibration(found.verdict, found.pairs, found.model_dump())
-
-
-def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:
-    rtts = [pair.rtt_ms for pair in pairs if pair.rtt_ms is not None]
-    if not rtts:
-        return None
-    medians_ms = [rtt.p50 for rtt in rtts]
-    return MeasuredRtt(
-        median_ms=median(medians_ms),
-        low_pair_ms=min(medians_ms),
-        high_pair_ms=max(medians_ms),
-        min_ms=min(rtt.min for rtt in rtts),
-        max_ms=max(rtt.max for rtt in rtts),
-        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt_ms is not None}),
-    )

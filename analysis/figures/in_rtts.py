@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from wanlat.analysis.figures.latency import EndpointSummary, latency, rounded
 from wanlat.analysis.figures.round_trips import stated
 from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, row_labels
 from wanlat.analysis.section import Grid, Row
+from wanlat.bundle.documents import Calibration, MeasuredRtt
 from wanlat.bundle.matrix import Matrix
-from wanlat.bundle.run import MeasuredRtt, Run
+from wanlat.bundle.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -255,4 +256,5 @@ def _rtt_of(bundle: Run, system: str) -> MeasuredRtt | None:
         return None
     own = tuple(pair for pair in bundle.calibration.pairs if pair.system in (system, ""))
     site_of = bundle.manifest.site_of
-    return replace(bundle.calibration, pairs=own).between_sites(site_of)
+    calibration: Calibration = bundle.calibration.model_copy(update={"pairs": own})
+    return calibration.between_sites(site_of)

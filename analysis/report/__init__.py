@@ -149,7 +149,7 @@ def charts_of(summary: Summary) -> Iterator[tuple[str, Figure]]:
     if calibration is not None and calibration.pairs:
         from wanlat.analysis.charts.calibration import draw
 
-        yield "calibration", draw(calibration.document)
+        yield "calibration", draw(calibration.model_dump())
 
 
 def _traces(directory: Path) -> Iterator[Picture]:
