@@ -77,15 +77,15 @@ def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
     return Figures(*columns) if columns else None
 
 
-def of_points(sweep: Matrix, compute: Callable[[Run], Figures | None]) -> Figures | None:
+def of_points(matrix: Matrix, compute: Callable[[Run], Figures | None]) -> Figures | None:
     """The figures of every complete point of a matrix one below the other, with its name (`point`).
 
     What the points differ in are the `parameters`. A point whose files are damaged is left out: its
     own report says what is wrong with them.
     """
-    names = tuple(each.name for each in sweep.parameters if sweep.varies(each.name))
+    names = tuple(each.name for each in matrix.parameters if matrix.varies(each.name))
     pairs: list[tuple[Row, Any]] = []
-    for point in sweep.complete:
+    for point in matrix.complete:
         try:
             figures = compute(point.bundle) if point.bundle else None
         except BundleError:
@@ -338,7 +338,7 @@ class Section:
     values: str = "values"
     hidden: frozenset[str] = frozenset()
     beside: Callable[[Figures], Mapping[str, Any]] = lambda _figures: {}
-    across: Callable[[Matrix, Figures], Figures | None] = lambda _sweep, figures: figures
+    across: Callable[[Matrix, Figures], Figures | None] = lambda _matrix, figures: figures
     tables: Sequence[Table] = ()
     flat: bool = False
     of_runs: bool = True

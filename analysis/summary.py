@@ -234,10 +234,10 @@ def _rtt_steps(bundle: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _matrix(sweep: Matrix) -> dict[str, Any]:
+def _matrix(matrix: Matrix) -> dict[str, Any]:
     parameters = [
         {"name": each.name, "keys": list(each.keys), "values": list(each.values)}
-        for each in sweep.parameters
+        for each in matrix.parameters
     ]
     points = [
         {
@@ -250,11 +250,11 @@ def _matrix(sweep: Matrix) -> dict[str, Any]:
             "reason": point.why_missing,
             "attempts": point.entry.attempts,
         }
-        for point in sweep.points
+        for point in matrix.points
     ]
-    missing = [point.name for point in sweep.missing]
-    untrusted = sweep.untrusted
-    hosts = {host: len(points) for host, points in sweep.hosts.items()}
+    missing = [point.name for point in matrix.missing]
+    untrusted = matrix.untrusted
+    hosts = {host: len(points) for host, points in matrix.hosts.items()}
     lists = {"missing": missing, "untrusted": untrusted, "hosts": hosts}
     return {"parameters": parameters, "points": points, **lists}
 
@@ -282,34 +282,34 @@ def notes_on_run(bundle: Run) -> list[str]:
     return [*notes, *_on_calibration(bundle), *idle]
 
 
-def notes_on_matrix(sweep: Matrix) -> list[str]:
+def notes_on_matrix(matrix: Matrix) -> list[str]:
     """How it ended, what is missing and why, and what the run and its points warned of."""
-    how = _how_ended(sweep, "The matrix")
+    how = _how_ended(matrix, "The matrix")
     notes = [] if how is None else [f"{how}."]
-    if missing := sweep.missing:
+    if missing := matrix.missing:
         whys = [f"{point.name} ({point.why_missing})" for point in missing]
         notes.append(
-            f"{count(len(missing), 'point')} of {len(sweep.points)} missing, in no figure: "
-            f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {sweep.directory}` measures "
+            f"{count(len(missing), 'point')} of {len(matrix.points)} missing, in no figure: "
+            f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {matrix.directory}` measures "
             "what is not complete."
         )
-    if len(hosts := sweep.hosts) > 1:
+    if len(hosts := matrix.hosts) > 1:
         said = [f"{host}: {len(points)}" for host, points in hosts.items()]
         notes.append(
             f"Points were measured on {len(hosts)} hosts ({listing(said, _NAMED_AT_MOST)}): a "
             "difference between points of different hosts may be one between the hosts."
         )
-    if untrusted := sweep.untrusted:
+    if untrusted := matrix.untrusted:
         notes.append(
             "Calibration failed, so that they are in no chart and no comparison: "
             f"{listing(untrusted, _NAMED_AT_MOST)}."
         )
-    if mixed := sweep.mixed_programs:
+    if mixed := matrix.mixed_programs:
         notes.append(
             "Clusters that are taken for repetitions were not of one program, so that a mean over "
             f"them is of none: {in_words(mixed)}."
         )
-    bundles = {point.name: point.bundle for point in sweep.complete if point.bundle}
+    bundles = {point.name: point.bundle for point in matrix.complete if point.bundle}
     if any(bundle.late for bundle in bundles.values()):
         notes.append(_on_lateness([*bundles.values()]))
     notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []
@@ -317,7 +317,7 @@ def notes_on_matrix(sweep: Matrix) -> list[str]:
         (name, text) for name, bundle in bundles.items() for text in bundle.manifest.warnings
     ]
     repeated = {f"{name}: {text}" for name, text in of_points}
-    own = [text for text in sweep.manifest.warnings if text not in repeated]
+    own = [text for text in matrix.manifest.warnings if text not in repeated]
     warned: dict[str, list[str]] = {text: [] for text in own}
     for name, text in of_points:
         warned.setdefault(text, []).append(name)

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis.charts import rows, sequence, sweep
+from wanlat.analysis.charts import matrix, rows, sequence
 from wanlat.analysis.charts.frame import (
     Words,
     caption,
@@ -62,7 +62,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
     """
     bundle = answer.source
     if answer.points:
-        return sweep.draw(answer, sweep.ROUND_TRIPS)
+        return matrix.draw(answer, matrix.ROUND_TRIPS)
     if not isinstance(bundle, Run) or not bundle.is_trusted:
         return {}
     recorded = [each.group for each in answer.figures.arrays if each.chain_round_trips is not None]

@@ -59,28 +59,27 @@ def read(directory: Path) -> Run:
 
     Raises BundleError where a matrix varies anything else, and where no cluster can be used.
     """
-    sweep = read_source(directory)
-    if isinstance(sweep, Run):
-        return sweep
-    varied = [each.name for each in sweep.parameters if sweep.varies(each.name)]
+    if isinstance(matrix := read_source(directory), Run):
+        return matrix
+    varied = [each.name for each in matrix.parameters if matrix.varies(each.name)]
     if others := [name for name in varied if name not in REPEATED]:
         raise BundleError(
             f"{directory} is a matrix over {listing(others, 6)}. Compared are runs and replicates: "
             f"give a point, {directory}/points/NAME."
         )
-    if mixed := sweep.mixed_programs:
+    if mixed := matrix.mixed_programs:
         raise BundleError(
             f"{directory}: its clusters were not of one program ({in_words(mixed)}). Give one of "
             f"them, {directory}/points/NAME."
         )
-    left_out = sweep.untrusted
-    points = [point for point in sweep.complete if point.name not in left_out]
+    left_out = matrix.untrusted
+    points = [point for point in matrix.complete if point.name not in left_out]
     clusters = [point.bundle for point in points if point.bundle is not None]
     if not clusters:
         raise BundleError(f"{directory} has no complete cluster whose network was right.")
     own = {
-        **{key: getattr(sweep.manifest, key) for key in ("status", "started", "seed")},
-        "host": ", ".join(sorted(sweep.hosts)) or None,
+        **{key: getattr(matrix.manifest, key) for key in ("status", "started", "seed")},
+        "host": ", ".join(sorted(matrix.hosts)) or None,
         "systems": [
             *{each.name: each for one in clusters for each in one.manifest.systems}.values()
         ],

@@ -152,12 +152,12 @@ def _seconds(
     return {name: short(value, 6), f"{name}_ci95": shortened}
 
 
-def over(sweep: Matrix, figures: Figures) -> Figures | None:
+def over(matrix: Matrix, figures: Figures) -> Figures | None:
     """The values over the clusters of a matrix, and at each combination of what it varies besides.
 
     Of a system the timeout in question is the first that varies, and follows none that does.
     """
-    left_out = sweep.untrusted
+    left_out = matrix.untrusted
     pairs = [
         (row, measured)
         for row, measured in zip(figures.rows, figures.arrays, strict=True)

@@ -35,7 +35,7 @@ from wanlat.bundle.run import Run
 _KEYS = ("system", "version", "endpoint", "placement")
 
 
-def over_clusters(sweep: Matrix, figures: Figures, names: Sequence[str]) -> Figures | None:
+def over_clusters(matrix: Matrix, figures: Figures, names: Sequence[str]) -> Figures | None:
     """Figures `names` of each endpoint over the clusters of a point; None without replicates.
 
     A cluster of which a figure does not exist (no request succeeded) is in `without`, and in no
@@ -43,18 +43,18 @@ def over_clusters(sweep: Matrix, figures: Figures, names: Sequence[str]) -> Figu
     of the first figure between clusters, a share of its mean. `hosts`: how many of them ran on each
     machine, where there are several machines. Arrays: the rows of the clusters.
     """
-    if not sweep.varies(REPLICATE):
+    if not matrix.varies(REPLICATE):
         return None
     others = tuple(name for name in figures.parameters if name != REPLICATE)
-    left_out, groups = sweep.untrusted, dict[tuple[str, ...], list[Row]]()
+    left_out, groups = matrix.untrusted, dict[tuple[str, ...], list[Row]]()
     for row in figures.rows:
         if row["point"] not in left_out:
             key = tuple(str(row[name]) for name in (*_KEYS, *others))
             groups.setdefault(key, []).append(row)
-    hosts = sweep.hosts if len(sweep.hosts) > 1 else {}
+    hosts = matrix.hosts if len(matrix.hosts) > 1 else {}
     host_of = {point: host for host, points in hosts.items() for point in points}
     pairs = [(_row(rows, names, (*_KEYS, *others), host_of), rows) for rows in groups.values()]
-    order = endpoint_order({row["endpoint"] for row, _ in pairs}, sweep.manifest.study)
+    order = endpoint_order({row["endpoint"] for row, _ in pairs}, matrix.manifest.study)
     found = figures_of(sorted(pairs, key=lambda pair: order.index(pair[0]["endpoint"])))
     return None if found is None else replace(found, parameters=others)
 
@@ -72,9 +72,9 @@ def with_rest(bundle: Run) -> Figures | None:
     return replace(found, rows=tuple(rows))
 
 
-def ways_over_clusters(sweep: Matrix, figures: Figures) -> Figures | None:
+def ways_over_clusters(matrix: Matrix, figures: Figures) -> Figures | None:
     """What requests take (`ways`), of all clusters of a point, and what has `decided` that."""
-    found = over_clusters(sweep, figures, ("rest",))
+    found = over_clusters(matrix, figures, ("rest",))
     if found is None:
         return None
     pairs = zip(found.rows, found.arrays, strict=True)
@@ -166,7 +166,7 @@ CLUSTERS = Section(
     ),
     definitions=_DEFINITIONS,
     notes=_NOTES,
-    charts="wanlat.analysis.charts.sweep:clusters_of",
+    charts="wanlat.analysis.charts.matrix:clusters_of",
     is_trouble=lambda row: row["without"] > 0,
     group=lambda row: row_of(row["endpoint"]),
 )

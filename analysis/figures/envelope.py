@@ -132,10 +132,10 @@ def _promise(study: documents.Study, mine: Envelope | None) -> str:
     return ", ".join(parts)
 
 
-def over(sweep: Matrix, figures: Figures) -> Figures | None:
+def over(matrix: Matrix, figures: Figures) -> Figures | None:
     """The limits over the clusters of a matrix, of each combination of what it varies besides."""
     others = tuple(name for name in figures.parameters if name != REPLICATE)
-    left_out, groups = sweep.untrusted, dict[tuple[str, ...], list[tuple[Row, Tested]]]()
+    left_out, groups = matrix.untrusted, dict[tuple[str, ...], list[tuple[Row, Tested]]]()
     for row, tested in zip(figures.rows, figures.arrays, strict=True):
         if row["point"] not in left_out:
             varied = ", ".join(f"{name} {row[name]}" for name in others if row[name] is not None)

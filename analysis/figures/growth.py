@@ -196,23 +196,23 @@ def has_two_modes(ms: Values) -> bool:
     return bool(low.size and (high / low).max() >= 2)
 
 
-def growth(sweep: Matrix, figures: Figures) -> Figures | None:
-    """Each endpoint and placement of each system by what grows in `sweep`; None if nothing does.
+def growth(matrix: Matrix, figures: Figures) -> Figures | None:
+    """Each endpoint and placement of each system by what grows in `matrix`; None if nothing does.
 
     Objects in a bucket, and nodes. Studies of object sizes have tables of their own. Arrays: the
     `Judged`, with the curves.
     """
-    if sweep.varies("object_size"):
+    if matrix.varies("object_size"):
         return None
-    axes = [axis for axis in AXES if sweep.varies(axis.parameter)]
-    return figures_of(found for axis in axes for found in _along(sweep, figures, axis))
+    axes = [axis for axis in AXES if matrix.varies(axis.parameter)]
+    return figures_of(found for axis in axes for found in _along(matrix, figures, axis))
 
 
-def _along(sweep: Matrix, figures: Figures, axis: Axis) -> Iterator[tuple[Row, Judged]]:
+def _along(matrix: Matrix, figures: Figures, axis: Axis) -> Iterator[tuple[Row, Judged]]:
     """System by system, since what runs differ by is one figure of a system."""
     others = [name for name in figures.parameters if name not in (axis.parameter, *REPEATED)]
-    systems = [point.system for point in sweep.points]
-    names = endpoint_order({row["endpoint"] for row in figures.rows}, sweep.manifest.study)
+    systems = [point.system for point in matrix.points]
+    names = endpoint_order({row["endpoint"] for row in figures.rows}, matrix.manifest.study)
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in figures.rows:
         x = number_of(row[axis.parameter])

@@ -281,7 +281,7 @@ LATENCY = Section(
             total="outliers",
         ),
     ),
-    charts="wanlat.analysis.charts.sweep:charts_of",
+    charts="wanlat.analysis.charts.matrix:charts_of",
     is_trouble=lambda row: _is_spoilt(row) or _is_biased(row),
     group=lambda row: row_of(row["endpoint"]),
 )

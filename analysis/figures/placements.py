@@ -34,19 +34,19 @@ class Of:
     found: Placements
 
 
-def predicted(sweep: Matrix, figures: Figures) -> Figures | None:
+def predicted(matrix: Matrix, figures: Figures) -> Figures | None:
     """Every endpoint at every target node of each placement; None where none was.
 
     `measured_ms` and `error_ms`, which is measured less predicted, have Student's interval over
     clusters; `error` is a share of the prediction, None where that is no time at all.
     """
-    found = read_document(sweep.directory, Placements)
+    found = read_document(matrix.directory, Placements)
     if found is None:
         return None
     groups: dict[tuple[str, str, str], list[Row]] = {}
-    places = {p.name: (str(p.value("topology")), str(p.value("client"))) for p in sweep.points}
+    places = {p.name: (str(p.value("topology")), str(p.value("client"))) for p in matrix.points}
     for row in figures.rows:
-        if row["point"] not in sweep.untrusted:
+        if row["point"] not in matrix.untrusted:
             key = *places[row["point"]], str(row["endpoint"])
             groups.setdefault(key, []).append(row)
     return figures_of(_rows(found, groups))

@@ -78,15 +78,15 @@ def _rows(bundle: Run) -> Iterator[tuple[Row, Values]]:
         yield figures, ms
 
 
-def by_place(sweep: Matrix, figures: Figures) -> Figures | None:
+def by_place(matrix: Matrix, figures: Figures) -> Figures | None:
     """Those of a matrix over sizes in an order in which systems that compare stand together.
 
     None of a matrix in which sizes are no parameter.
     """
-    if not any(parameter.name == SIZE for parameter in sweep.parameters):
+    if not any(parameter.name == SIZE for parameter in matrix.parameters):
         return None
     others = tuple(name for name in figures.parameters if name not in (SIZE, "nodes", KEYS))
-    systems = [point.system for point in sweep.points]
+    systems = [point.system for point in matrix.points]
 
     def place(pair: tuple[Row, Any]) -> tuple[Any, ...]:
         row, _ = pair
