@@ -36,7 +36,7 @@ from wanlat.analysis.section import Grid
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.stats.intervals import Z95, Interval, holm, of_mean, wilson
 from wanlat.bundle import REPLICATE
-from wanlat.bundle.matrix import bytes_of
+from wanlat.bundle.units import bytes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

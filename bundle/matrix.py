@@ -18,14 +18,8 @@ from wanlat.bundle import REPLICATE, documents
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import unlike
 from wanlat.bundle.read import read_document, read_manifest
-from wanlat.bundle.run import (
-    MessagesOf,
-    Run,
-    Source,
-    how_ended,
-    read_run,
-)
-from wanlat.topologies.units import QuantityError, Size
+from wanlat.bundle.run import MessagesOf, Run, Source, how_ended, read_run
+from wanlat.bundle.units import number_of
 
 KIND = "matrix"
 REPEATED = (REPLICATE, "seed")
@@ -218,22 +212,6 @@ def read_matrix(directory: Path | str) -> Matrix:
         return (*at, _place(point.system, systems), point.entry.point)
 
     return Matrix(directory, manifest, parameters, tuple(sorted(points, key=place)))
-
-
-def bytes_of(value: Any) -> int | None:
-    """A size as studies write it, in bytes: 1024, "50KiB", "1MB"; None for what is no size."""
-    try:
-        return Size.parse(value).bytes
-    except QuantityError:
-        return None
-
-
-def number_of(value: Any) -> float | None:
-    """`value` of a parameter as a number to draw against: sizes in bytes; None for words."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    size = bytes_of(value)
-    return None if size is None else float(size)
 
 
 def _parameters(listed: Mapping[str, Sequence[Any]]) -> Iterator[Parameter]:

@@ -23,15 +23,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import offset_copy
 from numpy.typing import NDArray
 
-from wanlat.analysis.charts.style import (
-    ASIDE,
-    SMALL_PT,
-    SUBTITLE,
-    TITLE,
-    Look,
-    SeriesStyle,
-    styles,
-)
+from wanlat.analysis.charts.style import ASIDE, SMALL_PT, SUBTITLE, TITLE, Look, SeriesStyle, styles
 from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.figures.rtt_steps import rtt_steps
 from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note, shortened

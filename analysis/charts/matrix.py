@@ -18,7 +18,8 @@ from wanlat.analysis.names import below, count, digits, row_labels
 from wanlat.analysis.section import Answer, Row, series_of, written
 from wanlat.bundle import REPLICATE
 from wanlat.bundle.documents import UNKNOWN
-from wanlat.bundle.matrix import REPEATED, Matrix, Parameter, number_of
+from wanlat.bundle.matrix import REPEATED, Matrix, Parameter
+from wanlat.bundle.units import number_of
 
 Pairs = Sequence[tuple[Row, Any]]
 """Rows, each with its array: a run's, or the rows of the clusters that it is over."""

@@ -38,8 +38,9 @@ from wanlat.analysis.section import (
 )
 from wanlat.analysis.stats.intervals import Z95, of_median, students_quantile
 from wanlat.bundle.documents import PLACEMENTS
-from wanlat.bundle.matrix import REPEATED, Matrix, number_of
+from wanlat.bundle.matrix import REPEATED, Matrix
 from wanlat.bundle.run import Run
+from wanlat.bundle.units import number_of
 
 Values = NDArray[np.float64]
 

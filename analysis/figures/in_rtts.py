@@ -82,16 +82,17 @@ class InWords:
         return {}
 
 
-def in_rtts_of(bundle: Run | Matrix) -> InWords | None:
+def in_rtts_of(source: Run | Matrix) -> InWords | None:
     """The block of a run; None of one that is more than single requests on one network."""
-    if isinstance(bundle, Matrix):
+    if isinstance(source, Matrix) or source.is_drill or source.is_load or source.is_reclaim:
         return None
-    is_other = bundle.is_drill or bundle.is_load or bundle.is_reclaim
-    if is_other or (figures := latency(bundle)) is None:
-        return None
+    figures = latency(source)
+    return None if figures is None else _block(source, list(figures.arrays))
+
+
+def _block(bundle: Run, entries: Sequence[EndpointSummary]) -> InWords:
     if not bundle.is_trusted:
         return InWords((), "No latency is given in RTTs: calibration failed.")
-    entries: list[EndpointSummary] = list(figures.arrays)
     sites = bundle.manifest.site_of_node
     oks = [entry.latency.n for entry in entries if entry.latency] or [0]
     of = count(max(oks), "request")

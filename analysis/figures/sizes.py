@@ -10,10 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from wanlat.analysis import statistics
-from wanlat.analysis.endpoints import (
-    operations,
-    with_placement,
-)
+from wanlat.analysis.endpoints import operations, with_placement
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.groups import seed_for, seed_of
 from wanlat.analysis.names import change, digits, size, with_interval
@@ -32,8 +29,9 @@ from wanlat.analysis.statistics import Ratio, outliers_of
 from wanlat.analysis.stats.intervals import Values
 from wanlat.bundle import documents
 from wanlat.bundle.documents import LOCAL, PLACEMENTS, REMOTE, UNKNOWN
-from wanlat.bundle.matrix import Matrix, bytes_of
+from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, Series
+from wanlat.bundle.units import bytes_of
 
 FRESH, ONE = "fresh", "one"
 """Kinds of keys: each written once, or one that is written again and again."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from synthetic_bundles import BOB, MINIO, write_bundle
 
-from wanlat.bundle.matrix import bytes_of
+from wanlat.bundle.units import bytes_of
 
 MINIO_NGINX = ("minio-nginx", "v0.0.0-20260212201848-7aac2a2c5b7c")
 OPERATIONS = {"bob": ("Get", "Put")}

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from answers import changing
-from synthetic_bundles import (
-    BOB,
-    BOB_ENDPOINTS,
-    BOTH,
-    GARAGE,
-    QUORUM,
-    MakeBundle,
-)
+from synthetic_bundles import BOB, BOB_ENDPOINTS, BOTH, GARAGE, QUORUM, MakeBundle
 
 from wanlat.analysis import statistics
 from wanlat.analysis.figures.in_rtts import InWords, in_rtts_of

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from answers import answer_of, changing
-from chart_checks import (
-    assert_apart,
-    bars_of,
-    contrast,
-    dots_of,
-    lightness,
-    seen_with,
-    texts_of,
-)
+from chart_checks import assert_apart, bars_of, contrast, dots_of, lightness, seen_with, texts_of
 from matplotlib.figure import Figure
 from synthetic_bundles import (
     BOB,

@@ -14,12 +14,7 @@ from answers import answer_of
 from round_trips_bundles import PLAIN, TWO_LINES, Does, bent, straight, write_round_trips_bundle
 
 from wanlat.analysis.figures import round_trips as figures
-from wanlat.analysis.figures.round_trips import (
-    ROUND_TRIPS,
-    RoundTrips,
-    Status,
-    percents,
-)
+from wanlat.analysis.figures.round_trips import ROUND_TRIPS, RoundTrips, Status, percents
 from wanlat.analysis.groups import grouped
 from wanlat.analysis.packets.evidence import Cost, GroupEvidence, PacketEvidence, Share
 from wanlat.analysis.section import Answer
