@@ -175,9 +175,9 @@ def read_source(
     kind = read_manifest(directory).kind
     if kind == "drills":
         raise BundleError(
-            f"{directory} holds several drills: each of its `points` has a report, which `wanlat "
-            f"report {directory}` writes. `wanlat drill matrix {directory} -o DIR` lays them beside "
-            "each other."
+            f"{directory} holds several drills: each of its `points` has a report, which "
+            f"`wanlat report {directory}` writes. `wanlat drill matrix {directory} -o DIR` lays "
+            "them beside each other."
         )
     return read_matrix(directory) if kind == KIND else read_run(directory, messages_of)
 
