@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import (
     EN_DASH,
     below,
@@ -33,9 +32,11 @@ from wanlat.analysis.names import (
     size,
     with_interval,
 )
+from wanlat.analysis.section import Grid
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.stats.intervals import Z95, Interval, holm, of_mean, wilson
-from wanlat.analysis.sweep import REPLICATE, bytes_of
+from wanlat.bundle import REPLICATE
+from wanlat.bundle.units import bytes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

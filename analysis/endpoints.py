@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+
+from wanlat.bundle.documents import UNKNOWN, Manifest, Study
 
 _ROWS = (
     *(("ListBuckets",), ("ListObjects",), ("ListObjectsPage",)),
@@ -23,10 +24,10 @@ READ, WRITE = "read", "write"
 _WHOLE = {"GetObject": READ, "Get": READ, "PutObject": WRITE, "Put": WRITE}
 
 
-def operations(manifest: Mapping[str, Any], system: str) -> Mapping[str, str]:
+def operations(manifest: Manifest, system: str) -> Mapping[str, str]:
     """Which endpoints of a system read or write a whole object; no other has a throughput."""
-    said = (each for each in manifest.get("systems") or () if each.get("name") == system)
-    objects = next((each.get("objects") for each in said), None) or {}
+    known = manifest.system(system)
+    objects = known.objects if known else {}
     return {objects[does]: does for does in (READ, WRITE) if does in objects} or _WHOLE
 
 
@@ -48,14 +49,14 @@ def row_names(present: Iterable[str]) -> dict[str, str]:
     }
 
 
-def endpoint_order(present: Iterable[str], study: object = None) -> list[str]:
+def endpoint_order(present: Iterable[str], study: Study | None = None) -> list[str]:
     """The endpoints that are `present`: those of one row together, the rows in order.
 
     The order is that of `study`, then of the rows above, then of the alphabet; a row stands where
     the first of its endpoints belongs. `study` is a manifest's, whose "endpoints" are names or
     requests written out.
     """
-    listed = (study.get("endpoints") if isinstance(study, Mapping) else None) or ()
+    listed = study.endpoints if study else ()
     asked = [_called(each) if isinstance(each, Mapping) else str(each) for each in listed]
     order = list(dict.fromkeys([*asked, *(name for row in _ROWS for name in row)]))
     ranks = {name: rank for rank, name in enumerate(order)}
@@ -79,10 +80,6 @@ def _in_lines(endpoint: str) -> str:
     service, slash, method = endpoint.rpartition("/")
     return f"{service}/\n{method}" if slash and len(endpoint) > _LONGEST_LINE else endpoint
 
-
-LOCAL, REMOTE, UNKNOWN = "local", "remote", "unknown"
-PLACEMENTS = (LOCAL, REMOTE, UNKNOWN)
-"""In the order in which tables and charts show them."""
 
 MEANING = "Local: the node that was asked holds a replica of the key; remote: it does not."
 

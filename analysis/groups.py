@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle, Series, is_late
-from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order, is_known, row_of
+from wanlat.analysis.endpoints import endpoint_order, is_known, row_of
 from wanlat.analysis.names import series_order
 from wanlat.analysis.stats.intervals import Values
+from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.run import Run, Series, is_late
 
 _KEYS = ("system", "version", "endpoint", "placement")
 _NS_PER_MS = 1e6
@@ -92,11 +93,11 @@ def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> Values:
     return durations.to_numpy(dtype="float64") / _NS_PER_MS
 
 
-def in_order(groups: Iterable[Group], bundle: Bundle) -> list[Group]:
+def in_order(groups: Iterable[Group], bundle: Run) -> list[Group]:
     """`groups` row by row; in a row by series as the run took them, endpoint, placement."""
     present = set(groups)
     series = series_order((group.series for group in present), bundle.systems)
-    names = endpoint_order((group.endpoint for group in present), bundle.manifest.get("study"))
+    names = endpoint_order((group.endpoint for group in present), bundle.manifest.study)
     rows = [list(row) for _, row in groupby(names, key=row_of)]
     every = (Group(*each) for row in rows for each in product(series, row, PLACEMENTS))
     return [group for group in every if group in present]

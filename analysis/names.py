@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from wanlat.analysis.bundle import Series
+from wanlat.bundle.run import Series
+from wanlat.bundle.units import Size
 
 _DISPLAY = {
     **{"garage": "Garage", "minio": "MinIO", "minio-nginx": "MinIO+nginx", "bob": "Bob"},
@@ -123,8 +124,6 @@ def listing(parts: Sequence[str], at_most: int) -> str:
 
 
 _MINUS = "\N{MINUS SIGN}"
-_DECIMAL = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
-_BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def digits(value: float | None, figures: int = 4) -> str:
@@ -163,12 +162,8 @@ def share(value: float | None) -> str:
 
 
 def size(value: int | None) -> str:
-    """Bytes in the largest unit that writes them exactly, decimal ones first: 512kB, 1KiB."""
-    if value is None:
-        return EN_DASH
-    units = (*_DECIMAL, *_BINARY, (1, "B"))
-    scale, unit = next(each for each in units if value % each[0] == 0 and (value or each[0] == 1))
-    return f"{value // scale}{unit}"
+    """Bytes in the unit that writes them shortest, and exactly: 512kB, 1KiB."""
+    return EN_DASH if value is None else str(Size(value))
 
 
 def cell(write: Callable[..., str], *keys: str) -> Callable[[Mapping[str, Any]], str]:

@@ -1,7 +1,7 @@
 """The summary of a run or a matrix: what its report says, before it is written anywhere.
 
-Every block is made by one function from a run, or from a matrix, and brings its entry of
-summary.json, its tables and its charts. Data that a run has not got makes no block (None), and
+Every block is made by one function of `SECTIONS` from a run, or from a matrix, and brings its entry
+of summary.json, its tables and its charts. Data that a run has not got makes no block (None), and
 nothing here fails for it. The notes are sentences that a reader of any figure must see with it.
 """
 
@@ -10,17 +10,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 
-from wanlat.analysis.bundle import Bundle, Source, how_ended, is_late, sites_by_node
-from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
-from wanlat.analysis.grid import Grid, print_grid, print_notes
+from wanlat.analysis.claims import claims_block
+from wanlat.analysis.figures.advice import ADVICE
+from wanlat.analysis.figures.clusters import CLUSTERS, CLUSTERS_ROUND_TRIPS
+from wanlat.analysis.figures.envelope import ENVELOPE
+from wanlat.analysis.figures.growth import GROWTH
+from wanlat.analysis.figures.in_rtts import in_rtts_of
+from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, latency_of, rounded
+from wanlat.analysis.figures.load import LOAD
+from wanlat.analysis.figures.placements import PLACEMENTS
+from wanlat.analysis.figures.published import PUBLISHED
+from wanlat.analysis.figures.reclaim import RECLAIM
+from wanlat.analysis.figures.resources import resources_of
+from wanlat.analysis.figures.round_trips import ROUND_TRIPS
+from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
+from wanlat.analysis.figures.sizes import SIZES
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
-from wanlat.analysis.sweep import Sweep
+from wanlat.analysis.report.drill import drill_report
+from wanlat.analysis.section import Grid, print_grid, print_notes
 from wanlat.bundle.errors import one_line
+from wanlat.bundle.identity import in_words
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run, Source, how_ended, is_late
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,63 +57,37 @@ class Block(Protocol):
         ...
 
 
-class Entry(NamedTuple):
-    """What makes a block: "module:function", (run or matrix) -> Block | None.
-
-    It is called for the runs that `of_run` is true of, and for a matrix unless it is of runs only:
-    nothing is imported for others.
-    """
-
-    function: str
-    of_run: Callable[[Bundle], bool] = lambda _bundle: True
-    of_matrix: bool = True
-
-
-def _no_run(_bundle: Bundle) -> bool:
-    return False
-
-
-_FIGURES = "wanlat.analysis.figures"
-_BLOCKS: Mapping[str, Entry] = {
-    "placements": Entry(f"{_FIGURES}.placements:PLACEMENTS.of", _no_run),
-    "clusters": Entry(f"{_FIGURES}.clusters:CLUSTERS.of", _no_run),
-    "clusters_round_trips": Entry(f"{_FIGURES}.clusters:CLUSTERS_ROUND_TRIPS.of", _no_run),
-    "endpoints": Entry(f"{_FIGURES}.latency:latency_of"),
-    "in_rtts": Entry(f"{_FIGURES}.in_rtts:in_words", of_matrix=False),
-    "round_trips": Entry(f"{_FIGURES}.round_trips:ROUND_TRIPS.of", lambda run: run.has_rtt_steps),
-    "drill": Entry("wanlat.analysis.report.drill:drill_report", lambda run: run.is_drill, False),
-    "published": Entry(f"{_FIGURES}.published:PUBLISHED.of", of_matrix=False),
-    "sizes": Entry(f"{_FIGURES}.sizes:SIZES.of", _no_run),
-    "load": Entry(f"{_FIGURES}.load:LOAD.of", lambda run: run.is_load),
-    "growth": Entry(f"{_FIGURES}.growth:GROWTH.of", _no_run),
-    "reclaim": Entry(f"{_FIGURES}.reclaim:RECLAIM.of", lambda run: run.is_reclaim),
-    "envelope": Entry(f"{_FIGURES}.envelope:ENVELOPE.of", lambda run: run.is_envelope),
-    "advice": Entry(f"{_FIGURES}.advice:ADVICE.of", lambda run: run.is_envelope),
-    "resources": Entry(f"{_FIGURES}.resources:resources_of"),
+SECTIONS: Mapping[str, Callable[[Run | Matrix], Block | None]] = {
+    "placements": PLACEMENTS.of,
+    "clusters": CLUSTERS.of,
+    "clusters_round_trips": CLUSTERS_ROUND_TRIPS.of,
+    "endpoints": latency_of,
+    "in_rtts": in_rtts_of,
+    "round_trips": ROUND_TRIPS.of,
+    "drill": drill_report,
+    "published": PUBLISHED.of,
+    "sizes": SIZES.of,
+    "load": LOAD.of,
+    "growth": GROWTH.of,
+    "reclaim": RECLAIM.of,
+    "envelope": ENVELOPE.of,
+    "advice": ADVICE.of,
+    "resources": resources_of,
 }
-"""By their keys in summary.json, in the order in which they are printed."""
+"""What makes each block, by its key in summary.json, in the order in which they are printed."""
 
 
-def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
+def blocks_of(source: Run | Matrix) -> dict[str, Block]:
     """Every block that a run or a matrix has data for, by its key in summary.json.
 
     With what is claimed of their figures: the claims in a study's manifest. A drill's are evaluated
     by its own block.
     """
-    made: dict[str, Block] = {}
-    for name, entry in _BLOCKS.items():
-        if entry.of_run(source) if isinstance(source, Bundle) else entry.of_matrix:
-            # Imported where it is used: most commands make no report, and scipy takes a second.
-            block = resolve_name(entry.function)(source)
-            if block is not None:
-                made[name] = block
-    specs, kind = source.manifest.get("claims"), source.manifest.get("kind")
-    if specs and kind != "drill":
-        lacking = source.lacking if isinstance(source, Bundle) else None
+    made = {name: block for name, make in SECTIONS.items() if (block := make(source)) is not None}
+    if source.manifest.claims and source.manifest.kind != "drill":
+        lacking = source.lacking if isinstance(source, Run) else None
         summary = {name: block.to_json() for name, block in made.items()}
-        if (
-            block := resolve_name("wanlat.analysis.claims:claims_block")(specs, summary, lacking)
-        ) is not None:
+        if (block := claims_block(source.manifest.claims, summary, lacking)) is not None:
             made["claims"] = block
     return made
 
@@ -107,7 +96,7 @@ def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
 class Summary:
     """All that is said of `source`: `blocks` by their keys in summary.json, and `notes`."""
 
-    source: Bundle | Sweep
+    source: Run | Matrix
     blocks: Mapping[str, Block]
     notes: tuple[str, ...]
 
@@ -158,7 +147,7 @@ class Summary:
         return {
             "bundle": _facts(self.source),
             "definitions": definitions,
-            **({} if isinstance(self.source, Bundle) else {"matrix": _matrix(self.source)}),
+            **({} if isinstance(self.source, Run) else {"matrix": _matrix(self.source)}),
             **({"speed": speed} if (speed := speed_of(self.source)) else {}),
             "endpoints": [],
             **{name: block.to_json() for name, block in self.blocks.items()},
@@ -170,14 +159,14 @@ class Summary:
         return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def speed_of(source: Bundle | Sweep) -> dict[str, float] | None:
+def speed_of(source: Run | Matrix) -> dict[str, float] | None:
     """How long a study took, and that over the sum of the latencies that count.
 
     None where it is not known; and of a drill or a load, whose length was asked for.
     """
-    runs = [source] if isinstance(source, Bundle) else [p.bundle for p in source.complete]
+    runs = [source] if isinstance(source, Run) else [p.bundle for p in source.complete]
     bundles = [run for run in runs if run is not None]
-    wall_s = source.manifest.get("wall_s")
+    wall_s = source.manifest.wall_s
     rows = [run.timed[~is_late(run.timed)] for run in bundles]
     latencies_s = sum(float(each["total_ns"].sum()) for each in rows) / 1e9
     if not wall_s or not latencies_s or any(r.is_drill or r.is_load for r in bundles):
@@ -186,13 +175,13 @@ def speed_of(source: Bundle | Sweep) -> dict[str, float] | None:
     return {**of, "wall_over_latencies": round(wall_s / latencies_s, 3)}
 
 
-def summarize(source: Bundle | Sweep) -> Summary:
+def summarize(source: Run | Matrix) -> Summary:
     """Everything that `source` has data for; of a matrix, from its complete points alone."""
     blocks = blocks_of(source)
     said = [note for block in blocks.values() for note in getattr(block, "notes", ())]
-    own = notes_on_run(source) if isinstance(source, Bundle) else notes_on_matrix(source)
+    own = notes_on_run(source) if isinstance(source, Run) else notes_on_matrix(source)
     # A drill says first how it ended, and what came of it.
-    is_drill = isinstance(source, Bundle) and source.is_drill
+    is_drill = isinstance(source, Run) and source.is_drill
     notes = dict.fromkeys([*said, *own] if is_drill else [*own, *said])
     return Summary(source, blocks, tuple(notes))
 
@@ -205,7 +194,7 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
         if number:
             console.print()
         print_grid(grid, console)
-    if not grids and not isinstance(summary.source, Bundle):
+    if not grids and not isinstance(summary.source, Run):
         console.print(f"{one_line(summary.source.study)}: no point is complete.", markup=False)
     print_notes(summary.notes, console)
     if speed := speed_of(summary.source):
@@ -213,11 +202,11 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
         console.print(said.format_map(speed), markup=False)
 
 
-def _facts(source: Bundle | Sweep) -> dict[str, Any]:
+def _facts(source: Run | Matrix) -> dict[str, Any]:
     """What figures need to know of the run; of one at several RTTs none is that of all samples."""
-    said = {key: source.manifest.get(key) for key in ("reason", "seed", "backend", "wanlat")}
+    said = {key: getattr(source.manifest, key) for key in ("reason", "seed", "backend", "wanlat")}
     facts = {"study": source.study, "topology": source.topology, "status": source.status}
-    if not isinstance(source, Bundle):
+    if not isinstance(source, Run):
         del said["backend"]
         return {"kind": "matrix", **facts, **said}
     rtt = None if source.has_rtt_steps else source.measured_rtt
@@ -232,9 +221,7 @@ def _facts(source: Bundle | Sweep) -> dict[str, Any]:
     return {**facts, **said, "calibration": verdict, "measured_rtt_ms": measured, **steps}
 
 
-def _rtt_steps(bundle: Bundle) -> list[dict[str, Any]]:
-    from wanlat.analysis.figures.rtt_steps import counts, rtt_steps  # scipy, for few studies
-
+def _rtt_steps(bundle: Run) -> list[dict[str, Any]]:
     return [
         {
             "system": step.system,
@@ -247,10 +234,10 @@ def _rtt_steps(bundle: Bundle) -> list[dict[str, Any]]:
     ]
 
 
-def _matrix(sweep: Sweep) -> dict[str, Any]:
+def _matrix(matrix: Matrix) -> dict[str, Any]:
     parameters = [
         {"name": each.name, "keys": list(each.keys), "values": list(each.values)}
-        for each in sweep.parameters
+        for each in matrix.parameters
     ]
     points = [
         {
@@ -263,11 +250,11 @@ def _matrix(sweep: Sweep) -> dict[str, Any]:
             "reason": point.why_missing,
             "attempts": point.entry.attempts,
         }
-        for point in sweep.points
+        for point in matrix.points
     ]
-    missing = [point.name for point in sweep.missing]
-    untrusted = sweep.untrusted
-    hosts = {host: len(points) for host, points in sweep.hosts.items()}
+    missing = [point.name for point in matrix.missing]
+    untrusted = matrix.untrusted
+    hosts = {host: len(points) for host, points in matrix.hosts.items()}
     lists = {"missing": missing, "untrusted": untrusted, "hosts": hosts}
     return {"parameters": parameters, "points": points, **lists}
 
@@ -277,9 +264,9 @@ IDLE = "Latencies of single requests are those of the probe client alone, before
 _NAMED_AT_MOST = 6
 
 
-def notes_on_run(bundle: Bundle) -> list[str]:
+def notes_on_run(bundle: Run) -> list[str]:
     """What a reader of the figures of `bundle` must know, most important first; often nothing."""
-    notes = list(bundle.manifest.get("warnings", ()))
+    notes = list(bundle.manifest.warnings)
     if not bundle.is_drill:  # analysis.report.drill says how it ended, and how far it got
         cut = "The last line of samples.jsonl is cut short and left out."
         notes[:0] = [*filter(None, [run_note(bundle)]), *([cut] if bundle.truncated else [])]
@@ -295,46 +282,42 @@ def notes_on_run(bundle: Bundle) -> list[str]:
     return [*notes, *_on_calibration(bundle), *idle]
 
 
-def notes_on_matrix(sweep: Sweep) -> list[str]:
+def notes_on_matrix(matrix: Matrix) -> list[str]:
     """How it ended, what is missing and why, and what the run and its points warned of."""
-    how = _how_ended(sweep, "The matrix")
+    how = _how_ended(matrix, "The matrix")
     notes = [] if how is None else [f"{how}."]
-    if missing := sweep.missing:
+    if missing := matrix.missing:
         whys = [f"{point.name} ({point.why_missing})" for point in missing]
         notes.append(
-            f"{count(len(missing), 'point')} of {len(sweep.points)} missing, in no figure: "
-            f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {sweep.directory}` measures "
+            f"{count(len(missing), 'point')} of {len(matrix.points)} missing, in no figure: "
+            f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {matrix.directory}` measures "
             "what is not complete."
         )
-    if len(hosts := sweep.hosts) > 1:
+    if len(hosts := matrix.hosts) > 1:
         said = [f"{host}: {len(points)}" for host, points in hosts.items()]
         notes.append(
             f"Points were measured on {len(hosts)} hosts ({listing(said, _NAMED_AT_MOST)}): a "
             "difference between points of different hosts may be one between the hosts."
         )
-    if untrusted := sweep.untrusted:
+    if untrusted := matrix.untrusted:
         notes.append(
             "Calibration failed, so that they are in no chart and no comparison: "
             f"{listing(untrusted, _NAMED_AT_MOST)}."
         )
-    if mixed := sweep.mixed_programs:
-        from wanlat.bundle.identity import in_words  # few matrices need it
-
+    if mixed := matrix.mixed_programs:
         notes.append(
             "Clusters that are taken for repetitions were not of one program, so that a mean over "
             f"them is of none: {in_words(mixed)}."
         )
-    bundles = {point.name: point.bundle for point in sweep.complete if point.bundle}
+    bundles = {point.name: point.bundle for point in matrix.complete if point.bundle}
     if any(bundle.late for bundle in bundles.values()):
         notes.append(_on_lateness([*bundles.values()]))
     notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []
     of_points = [
-        (name, text)
-        for name, bundle in bundles.items()
-        for text in bundle.manifest.get("warnings", ())
+        (name, text) for name, bundle in bundles.items() for text in bundle.manifest.warnings
     ]
     repeated = {f"{name}: {text}" for name, text in of_points}
-    own = [text for text in sweep.manifest.get("warnings", ()) if text not in repeated]
+    own = [text for text in matrix.manifest.warnings if text not in repeated]
     warned: dict[str, list[str]] = {text: [] for text in own}
     for name, text in of_points:
         warned.setdefault(text, []).append(name)
@@ -343,7 +326,7 @@ def notes_on_matrix(sweep: Sweep) -> list[str]:
     return notes
 
 
-def run_note(bundle: Bundle) -> str | None:
+def run_note(bundle: Run) -> str | None:
     """How the run ended, if it did not end as it should."""
     how = _how_ended(bundle, "The run")
     return how and f"{how}: these are the samples it had taken by then."
@@ -351,31 +334,32 @@ def run_note(bundle: Bundle) -> str | None:
 
 def program_note(bundle: Source | None) -> str | None:
     """What a program that makes the requests adds to each, where one does."""
-    if not isinstance(bundle, Bundle):
+    if not isinstance(bundle, Run):
         return None
     shares = [
         f"{display_system(name)} is asked by a program, whose own share of each sample is "
-        f"{format_ms(own['median_ms'])} ms (median of {own['n']} requests to do nothing; p99 "
-        f"{format_ms(own['p99_ms'])} ms)."
-        for name, own in bundle.manifest.get("program_overhead", {}).items()
+        f"{format_ms(own.median_ms)} ms (median of {own.n} requests to do nothing; p99 "
+        f"{format_ms(own.p99_ms)} ms)."
+        for name, own in bundle.manifest.program_overhead.items()
     ]
     return " ".join(shares) or None
 
 
-def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
+def _how_ended(source: Run | Matrix, what: str) -> str | None:
     """Such as "The run failed (disk full)"; None of what came to its end."""
-    reason = source.manifest.get("reason")
-    why = f" ({str(reason).rstrip('.')})" if reason else ""
+    reason = source.manifest.reason
+    why = f" ({reason.rstrip('.')})" if reason else ""
     ended = how_ended(source.status, source.directory)
     return f"{what} {ended}{why}" if ended else None
 
 
-def _on_lateness(bundles: Sequence[Bundle]) -> str:
-    allowed_ms = {bundle.manifest.get("max_network_error_ms") for bundle in bundles} - {None}
+def _on_lateness(bundles: Sequence[Run]) -> str:
+    allowed_ms = {bundle.manifest.max_network_error_ms for bundle in bundles} - {None}
     by = f"more than {allowed_ms.pop():g} ms " if len(allowed_ms) == 1 else ""
     # A load sends no request again, nor does a user's own test.
-    studies = [bundle.manifest.get("study") or {} for bundle in bundles if not bundle.is_load]
-    are_again = len(studies) == len(bundles) and all("samples" in study for study in studies)
+    are_again = not any(bundle.is_load for bundle in bundles) and all(
+        bundle.manifest.study and bundle.manifest.study.samples for bundle in bundles
+    )
     again = ", and were resampled" if are_again else ""
     late = sum(bundle.late for bundle in bundles)
     samples, are = count(late, "sample"), "is" if late == 1 else "are"
@@ -385,12 +369,12 @@ def _on_lateness(bundles: Sequence[Bundle]) -> str:
     )
 
 
-def _on_calibration(bundle: Bundle) -> list[str]:
+def _on_calibration(bundle: Run) -> list[str]:
     """Whether the network was what the topology asks for."""
     if bundle.calibration is None:
         unknown = "The run stored no calibration: what RTT the network really had is not known."
         # Of a single node no packet crossed a network.
-        return [unknown] if len(sites_by_node(bundle.manifest.get("topology"))) != 1 else []
+        return [unknown] if len(bundle.manifest.site_of_node) != 1 else []
     if bundle.calibration.passed:
         return []
     failed = [pair for pair in bundle.calibration.pairs if pair.verdict != "pass"]

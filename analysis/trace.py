@@ -16,15 +16,16 @@ from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import EQUAL_WITHIN, Bundle
-from wanlat.analysis.endpoints import LOCAL, REMOTE, with_placement
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.groups import Group, grouped, timed
 from wanlat.analysis.names import count, display_system
 from wanlat.analysis.packets.background import read_background
 from wanlat.analysis.packets.critical_path import critical_paths
 from wanlat.analysis.packets.record import read_record, steps_of, why_no_record
 from wanlat.analysis.trace_messages import Row, messages_within
+from wanlat.bundle.documents import EQUAL_WITHIN, LOCAL, REMOTE
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import Run
 
 Trace = Row
 """The document trace.json, whose keys docs/how-to/traces.md explains; times are ms since the
@@ -37,7 +38,7 @@ _AFTER_RTTS, _LEAST_AFTER_MS = 1.25, 5.0
 _EQUAL_WITHIN_MS = 1.0
 
 
-def trace_of(bundle: Bundle, group: Group, *, slowest: bool = False) -> Trace:
+def trace_of(bundle: Run, group: Group, *, slowest: bool = False) -> Trace:
     """The trace of the typical request of `group`, or of the slowest one.
 
     Raises BundleError where there is no packet record, or no request of the group that it covers.
@@ -45,7 +46,7 @@ def trace_of(bundle: Bundle, group: Group, *, slowest: bool = False) -> Trace:
     return _System(bundle, group.series.system).trace(group, slowest)
 
 
-def traces_of(bundle: Bundle, groups: Sequence[Group]) -> list[Trace]:
+def traces_of(bundle: Run, groups: Sequence[Group]) -> list[Trace]:
     """The typical requests of `groups`, of those that there is one of: a record may have ended."""
     made = []
     for system in dict.fromkeys(group.series.system for group in groups):
@@ -68,7 +69,7 @@ def choose(groups: Iterable[Group], placement: str | None) -> Group | None:
 class _System:
     """A system's packets and requests. Raises BundleError where there is no packet record."""
 
-    def __init__(self, bundle: Bundle, system: str) -> None:
+    def __init__(self, bundle: Run, system: str) -> None:
         why = why_no_record(bundle, system)
         record = read_record(bundle, system) if why is None else None
         if record is None:

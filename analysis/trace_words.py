@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.endpoints import is_known
 from wanlat.analysis.names import (
     EN_DASH,
@@ -16,6 +15,7 @@ from wanlat.analysis.names import (
 )
 from wanlat.analysis.trace import Trace
 from wanlat.analysis.trace_messages import OTHER, Row
+from wanlat.bundle.run import Series
 
 
 def title(trace: Trace) -> str:

@@ -7,3 +7,6 @@ its end; so a run that was killed can be read too.
 
 BIN_NS = 4_000_000
 """Width of a bin of time in `lateness.parquet`, as `wire` has it."""
+
+REPLICATE = "replicate"
+"""The parameter of a matrix by which its replicates are numbered, from 1 on."""

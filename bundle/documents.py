@@ -8,9 +8,10 @@ reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, ClassVar, Literal
+from statistics import median
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -25,6 +26,9 @@ Status = Literal["running", "complete", "interrupted", "failed"]
 NOT_SENT = "not_sent"
 OUTCOMES = ("ok", "fail", "unknown", NOT_SENT)
 """Of a request: acknowledged, certainly not executed, nobody knows, not sent by this machine."""
+LOCAL, REMOTE, UNKNOWN = "local", "remote", "unknown"
+PLACEMENTS = (LOCAL, REMOTE, UNKNOWN)
+"""Of a request's key: whether the target node has a replica of it; in the order of tables."""
 DECIDING = ("window", "cut", "back")
 """The phases of an envelope's trials that its verdicts rest on."""
 MISSED = "found nothing"
@@ -84,6 +88,7 @@ class Promised(Open):
     endpoint: str
     placement: str | None = None
     round_trips: int | float | None = None
+    why: str | None = None
 
 
 class Timeout(Document):
@@ -191,6 +196,11 @@ class Study(Named):
     endpoints: Sequence[str | Json] = ()
     systems: Sequence[str] = ()
     nodes: int | None = None
+    samples: Any = None
+    object_size: Any = None
+    options: Mapping[str, Any] | None = None
+    prefill: Json | None = None
+    key_mode: Any = None
     load: Json | None = None
     reclaim: Json | None = None
     round_trips: Json | None = None
@@ -204,6 +214,8 @@ class Drill(Named):
     interval: str | float | None = None
     deadline: str | float | None = None
     scale: float | None = None
+    operations: Sequence[str] | None = None
+    faults: Sequence[Json] = ()
 
 
 class Site(Open):
@@ -225,6 +237,18 @@ class Topology(Named):
 
     sites: Sequence[Site] = ()
     links: Links | None = None
+
+    @property
+    def site_of_node(self) -> dict[str, str]:
+        """The site of each node; where a site has a count they are `dc1-1`, `dc1-2`, …."""
+        sites: dict[str, str] = {}
+        for site in self.sites:
+            nodes = site.nodes
+            if isinstance(nodes, int):
+                nodes = [f"{site.name}-{number}" for number in range(1, nodes + 1)]
+            for node in nodes:
+                sites[node if isinstance(node, str) else str(node.get("name"))] = site.name
+        return sites
 
 
 class Place(Open):
@@ -275,6 +299,7 @@ class Load(Open):
     """What was offered and achieved under load."""
 
     offered: Offered | None = None
+    probe_from: str | None = None
     client: LoadClient | None = None
     began_ns: int | None = None
     ended_ns: int | None = None
@@ -313,7 +338,7 @@ class Manifest(Document):
     """Why it ended early."""
     warnings: Sequence[str] = ()
     """What a reader must know."""
-    seed: int = Field(0, ge=0)
+    seed: int | None = Field(None, ge=0)
     """Of every random choice."""
     command: Sequence[str] = ()
     """The command line."""
@@ -413,6 +438,24 @@ class Manifest(Document):
     """How many points were allowed at once, when, how busy the processors were, and which share of
     the time networks were too late."""
 
+    @property
+    def subject(self) -> Study | Drill | None:
+        """The study or the drill that was run; of a run of several drills there is none."""
+        return self.drill if self.kind == "drill" else self.study
+
+    @property
+    def site_of_node(self) -> dict[str, str]:
+        """The site of each node of the topology; empty without one."""
+        return self.topology.site_of_node if self.topology else {}
+
+    def site_of(self, name: str) -> str:
+        """The site of a node, or of a site; what the topology does not know is its own site."""
+        return self.site_of_node.get(name, name)
+
+    def system(self, name: str) -> System | None:
+        """The system of that name; None where it was not measured."""
+        return next((each for each in self.systems if each.name == name), None)
+
 
 class Quantiles(Open):
     """Of round-trip times, or by how much delays differ from what was requested, ms."""
@@ -449,6 +492,32 @@ class CalibratedPair(Pair):
     error_ms: Quantiles | None = None
 
 
+EQUAL_WITHIN = 0.1
+"""Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
+
+
+class MeasuredRtt(NamedTuple):
+    """RTT over a set of ordered pairs of nodes.
+
+    `median_ms` is the median over the pairs of their medians, `low_pair_ms` and `high_pair_ms`
+    the extreme pairs' medians, `min_ms` and `max_ms` the extreme single round trips, `pairs` the
+    number of ordered pairs.
+    """
+
+    median_ms: float
+    low_pair_ms: float
+    high_pair_ms: float
+    min_ms: float
+    max_ms: float
+    pairs: int
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether one figure speaks for every pair, so that multiples of it mean something."""
+        slack = EQUAL_WITHIN * self.median_ms
+        return max(self.high_pair_ms - self.median_ms, self.median_ms - self.low_pair_ms) <= slack
+
+
 class Calibration(Document):
     """Every ordered pair of every lab of a run, and the verdict over all of them."""
 
@@ -461,6 +530,42 @@ class Calibration(Document):
     pairs: Sequence[CalibratedPair]
     overflows: int = 0
     verdict: Verdict
+
+    @property
+    def passed(self) -> bool:
+        """Whether every pair of every lab was as requested."""
+        return self.verdict == "pass"
+
+    def trusts(self, system: str) -> bool:
+        """Whether the network was right in the lab of `system`.
+
+        A failure that no pair accounts for is one of every lab.
+        """
+        labs = {pair.system for pair in self.pairs if pair.verdict != "pass"}
+        return self.passed or (bool(labs) and not labs & {system, ""})
+
+    def between_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs that cross from one site to another; None if none does."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) != site_of(p.destination)])
+
+    def within_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs inside a site; None if none was measured."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) == site_of(p.destination)])
+
+
+def _rtt_over(pairs: Sequence[CalibratedPair]) -> MeasuredRtt | None:
+    rtts = [pair.rtt_ms for pair in pairs if pair.rtt_ms is not None]
+    if not rtts:
+        return None
+    medians_ms = [rtt.p50 for rtt in rtts]
+    return MeasuredRtt(
+        median_ms=median(medians_ms),
+        low_pair_ms=min(medians_ms),
+        high_pair_ms=max(medians_ms),
+        min_ms=min(rtt.min for rtt in rtts),
+        max_ms=max(rtt.max for rtt in rtts),
+        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt_ms is not None}),
+    )
 
 
 class RttStepPair(Pair):

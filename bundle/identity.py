@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from wanlat.bundle.documents import Program
 from wanlat.topologies.wording import listing, printable, show
 
 Entry = Mapping[str, Any]
-"""A system, or another program, as a manifest has it."""
+"""A system, or another program, as it stands in a manifest."""
 
 _SHOWN = 3
 
@@ -23,13 +24,14 @@ def differences(old: Entry, new: Entry) -> list[str]:
     return [*_of_program(old, new), *_of_files(old, new), *_of_companions(old, new)]
 
 
-def unlike(old: Sequence[Entry], new: Sequence[Entry]) -> dict[str, list[str]]:
+def unlike(old: Sequence[Entry | Program], new: Sequence[Entry | Program]) -> dict[str, list[str]]:
     """Return what differs by names of programs, of those in both. One may be in either several
     times, with other options, and has then to be like one of the other's.
     """
     found = dict[str, list[str]]()
-    for entry in new:
-        known = [each for each in old if each["name"] == entry["name"]]
+    before = [_stated(program) for program in old]
+    for entry in map(_stated, new):
+        known = [each for each in before if each["name"] == entry["name"]]
         each_differs = [differences(each, entry) for each in known]
         if known and all(each_differs):
             found.setdefault(entry["name"], min(each_differs, key=len))
@@ -39,6 +41,10 @@ def unlike(old: Sequence[Entry], new: Sequence[Entry]) -> dict[str, list[str]]:
 def in_words(differs: Mapping[str, Sequence[str]]) -> str:
     """Return what `unlike` found as one text."""
     return "; ".join(f"{name}: {listing(each, at_most=_SHOWN)}" for name, each in differs.items())
+
+
+def _stated(program: Entry | Program) -> Entry:
+    return program.model_dump(exclude_unset=True) if isinstance(program, Program) else program
 
 
 def _of_program(old: Entry, new: Entry) -> Iterator[str]:

@@ -26,25 +26,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from wanlat.bundle import documents
+from wanlat.bundle import REPLICATE, documents
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import in_words, unlike
 from wanlat.bundle.read import read_document
-from wanlat.bundle.write import (
-    default_directory,
-    is_nearly_full,
-    now_iso,
-    write_points,
-)
+from wanlat.bundle.write import default_directory, is_nearly_full, now_iso, write_points
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
-from wanlat.experiments.config.matrix import (
-    REPLICATE,
-    NoSuchPlace,
-    combinations,
-    told,
-    value_at,
-)
+from wanlat.experiments.config.matrix import NoSuchPlace, combinations, told, value_at
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning, instruments
 from wanlat.experiments.prepare import Prepared, prepare

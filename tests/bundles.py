@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from wanlat.analysis.sweep import bytes_of
 from wanlat.bundle import documents, tables
 from wanlat.bundle.load_records import MAGIC, OUTCOMES, RAMP, RECORD
+from wanlat.bundle.units import bytes_of
 from wanlat.bundle.write import write_document, write_manifest, write_points, write_table
 
 Row = dict[str, Any]

@@ -19,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from wanlat.analysis.opened import OpenBundle, open_bundle
     from wanlat.bundle.errors import BundleError
     from wanlat.emulator.lab import Lab, LabNode
     from wanlat.emulator.process import Process
+    from wanlat.opened import OpenBundle, open_bundle
     from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
     from wanlat.topologies.load import load as load_topology
     from wanlat.topologies.model import Topology
@@ -48,7 +48,7 @@ _HOMES = {
     "__version__": "topologies.version:VERSION",
     "load_topology": "topologies.load:load",
     **dict.fromkeys(("Lab", "LabNode"), "emulator.lab"),
-    **dict.fromkeys(("OpenBundle", "open_bundle"), "analysis.opened"),
+    **dict.fromkeys(("OpenBundle", "open_bundle"), "opened"),
     "BundleError": "bundle.errors",
     "Process": "emulator.process",
     "Topology": "topologies.model",

@@ -7,7 +7,7 @@ are from where it held to where it did not); faint marks are single kills.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,11 +17,8 @@ from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiple
 from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, applied, styles
 from wanlat.analysis.figures.advice import Measured, by_question, cost_of, held, is_beyond, spelt
 from wanlat.analysis.figures.envelope import RTT
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import display_system, row_labels
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Row, series_of
 
 _MARKS = "osD^vP"
 """Of the levels of loss, or jitter."""

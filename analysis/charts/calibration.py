@@ -18,10 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, log_ticks
 from wanlat.analysis.charts.style import ALARM, BODY_PT, TINY_PT, applied, styles
 from wanlat.analysis.names import count, display_system, format_ms
+from wanlat.bundle.run import Series
 
 Document = Mapping[str, Any]
 Frame = Any

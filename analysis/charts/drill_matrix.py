@@ -34,7 +34,7 @@ from wanlat.analysis.charts.style import (
     mixed,
     scale_of,
 )
-from wanlat.analysis.figures.drill.matrix import DrillMatrix, Row, Run, worst
+from wanlat.analysis.figures.drill.matrix import DrillMatrix, DrillRun, Row, worst
 from wanlat.analysis.names import EN_DASH, series_labels, shortened
 from wanlat.analysis.report import drill as report
 
@@ -96,7 +96,7 @@ def _columns() -> Iterator[tuple[str, float, float]]:
         begin += width
 
 
-def _boxes(runs: Sequence[Run]) -> Iterator[Box]:
+def _boxes(runs: Sequence[DrillRun]) -> Iterator[Box]:
     """What a cell says: of the run that is shown, and what was lost in the worst of all."""
     if not runs:
         return

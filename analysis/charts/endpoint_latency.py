@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.charts.frame import (
     Words,
     caption,
@@ -31,7 +30,6 @@ from wanlat.analysis.charts.rows import BAR, Row, draw_bar, row_chart, rule, wri
 from wanlat.analysis.charts.style import ALARM, INK, TINY_PT, SeriesStyle, applied, styles
 from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures.latency import EndpointSummary
-from wanlat.analysis.figures.result import series_of
 from wanlat.analysis.names import (
     EN_DASH,
     count,
@@ -41,11 +39,10 @@ from wanlat.analysis.names import (
     row_labels,
     series_labels,
 )
+from wanlat.analysis.section import Answer, series_of
 from wanlat.analysis.stats.modes import Clump, clumps
 from wanlat.analysis.summary import program_note, run_note
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.bundle.run import Run, Series
 
 MODES_APART = 0.12
 """Width of the kernel that modes are found with, in RTTs: those of whole round trips stay apart,
@@ -70,12 +67,12 @@ Modes = Sequence[Clump]
 def charts_of(answer: Answer) -> Mapping[str, Figure]:
     """The charts of a run of single requests; none of a network that was not as asked for."""
     bundle = answer.source
-    if not isinstance(bundle, Bundle) or bundle.is_drill or bundle.is_load:
+    if not isinstance(bundle, Run) or bundle.is_drill or bundle.is_load:
         return {}
     return {"endpoint-latency": draw(answer, bundle)} if bundle.is_trusted else {}
 
 
-def draw(answer: Answer, bundle: Bundle) -> Figure:
+def draw(answer: Answer, bundle: Run) -> Figure:
     """The chart of the section of latencies, of a run."""
     entries: Sequence[EndpointSummary] = answer.figures.arrays
     series, rtt_ms = answer.figures.series, entries[0].rtt_ms
@@ -231,7 +228,7 @@ def draw_published(answer: Answer) -> Figure:
     publications = dict.fromkeys(answer.figures.arrays)
     theirs = dict.fromkeys(Series(row["system"], row["published_version"]) for row in rows)
     versions = ", ".join(series_labels(list(theirs)).values())
-    assert isinstance(answer.source, Bundle)
+    assert isinstance(answer.source, Run)
     words = Words(
         f"{near} of {len(ratios)} means are within a factor of {_NEAR} of those published in "
         f"{' and '.join(str(each.year) for each in publications)}",

@@ -8,7 +8,6 @@ regions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,11 +17,8 @@ from matplotlib.patches import Patch
 from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples
 from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT, applied, styles
 from wanlat.analysis.figures.envelope import RTT, Tested, at, by_system, limit_of, placed
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import EN_DASH, display_system, row_labels
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Row, series_of
 
 _APART = 1.12
 """At least, of the RTTs of pairs of regions that are named."""

@@ -16,7 +16,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.frame import (
     Words,
     caption,
@@ -28,8 +27,10 @@ from wanlat.analysis.charts.frame import (
     round_ticks,
 )
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, styles
-from wanlat.analysis.endpoints import PLACEMENTS, row_names
-from wanlat.analysis.figures.result import Row
+from wanlat.analysis.endpoints import row_names
+from wanlat.analysis.section import Row
+from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.run import Series
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ by the lines that stand above and below.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,20 +23,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import offset_copy
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle, Series, sites_by_node
-from wanlat.analysis.charts.style import (
-    ASIDE,
-    SMALL_PT,
-    SUBTITLE,
-    TITLE,
-    Look,
-    SeriesStyle,
-    styles,
-)
-from wanlat.analysis.endpoints import MEANING, REMOTE, UNKNOWN, is_known, with_placement
+from wanlat.analysis.charts.style import ASIDE, SMALL_PT, SUBTITLE, TITLE, Look, SeriesStyle, styles
+from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.figures.rtt_steps import rtt_steps
 from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note, shortened
-from wanlat.analysis.sweep import Sweep
+from wanlat.bundle.documents import REMOTE, UNKNOWN
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run, Series
 
 WIDTH_IN = 10.0
 _LINE = 1.35
@@ -45,7 +38,7 @@ _LETTERS = {False: 126, True: 120}
 """So many letters of one point stand in an inch, bold ones or not."""
 _MARGIN_IN, _LEGEND_IN, _IN_A_LINE = 0.1, 0.23, 5
 
-Source = Bundle | Sweep | None
+Source = Run | Matrix | None
 """What a section is of; a run, where a chart says what its network was."""
 Placed = tuple[Series, str]
 """A series, and a placement of its requests."""
@@ -200,23 +193,23 @@ def _lines(texts: Sequence[tuple[str, Look]], width_in: float) -> list[tuple[str
 
 def subtitle(bundle: Source) -> str:
     """What the network is, or was while its RTT was changed, and where the client stands."""
-    assert isinstance(bundle, Bundle)
-    topology, client = bundle.manifest.get("topology"), bundle.manifest.get("client")
-    sites, steps = sites_by_node(topology), rtt_steps(bundle)
+    assert isinstance(bundle, Run)
+    topology, client = bundle.manifest.topology, bundle.manifest.client
+    sites, steps = bundle.manifest.site_of_node, rtt_steps(bundle)
     parts = [f"{count(len(set(sites.values())), 'site')}, {count(len(sites), 'node')}"]
     if steps:
         listed = ", ".join(f"{ms:g}" for ms in sorted({step.requested_rtt_ms for step in steps}))
         parts += [f"every WAN link at RTTs of {listed} ms, {count(len(steps), 'RTT step')}"]
-    elif isinstance(topology, Mapping) and topology.get("description"):
-        parts = [str(topology["description"]).strip().rstrip(".")]
-    if isinstance(client, Mapping) and client.get("site"):
-        parts.append(f"client in {client['site']}, node {client.get('node')}")
+    elif topology and topology.description:
+        parts = [topology.description.strip().rstrip(".")]
+    if client and client.site:
+        parts.append(f"client in {client.site}, node {client.node}")
     return " · ".join(parts)
 
 
 def rtt_sentence(bundle: Source, *, lines: bool = True) -> str:
     """The RTT that was measured; with `lines`, why a chart has none at its multiples."""
-    assert isinstance(bundle, Bundle)
+    assert isinstance(bundle, Run)
     parts = []
     for where, rtt in (
         ("between sites", bundle.measured_rtt),
@@ -238,7 +231,7 @@ def rtt_sentence(bundle: Source, *, lines: bool = True) -> str:
 
 def lateness_sentence(bundle: Source | None) -> str | None:
     """Such as "Network error during a sample: median 0.000 ms, p99 0.41 ms, at most 1.2 ms."."""
-    if not isinstance(bundle, Bundle) or bundle.network_error_ms is None:
+    if not isinstance(bundle, Run) or bundle.network_error_ms is None:
         return None
     median, p99, most = (format_ms(each) for each in bundle.network_error_ms)
     left_out = f"; {count(bundle.late, 'sample')} with more left out" if bundle.late else ""

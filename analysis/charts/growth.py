@@ -6,7 +6,6 @@ A panel is an endpoint; in it, a system has a colour.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
@@ -14,11 +13,8 @@ from wanlat.analysis.charts.facets import Dot, Scale, by_what_is_said, draw_face
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.growth import AXES, Axis, change_of
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import display_system, row_labels
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Row, series_of
 
 
 def charts_of(answer: Answer) -> dict[str, Figure]:

@@ -13,10 +13,9 @@ from wanlat.analysis.charts.round_trips import draw_row, limits
 from wanlat.analysis.charts.style import applied, styles
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.index import Line, labels_of, no_slope
-from wanlat.analysis.figures.result import series_of
 from wanlat.analysis.figures.round_trips import or_else, path_cell, ways
 from wanlat.analysis.names import EN_DASH, count
-from wanlat.analysis.report.section import Answer, written
+from wanlat.analysis.section import Answer, series_of, written
 
 
 def of_clusters(answer: Answer) -> Mapping[str, Figure]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import seaborn as sns  # here alone: it takes a second to import, and few runs are under load
@@ -22,12 +21,8 @@ from wanlat.analysis.charts.frame import (
 from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.load import OverTime
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import EN_DASH, below, digits, row_labels
-from wanlat.analysis.report.section import written
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Row, series_of, written
 
 # Of operations: none of them is a system's, and the first two differ in lightness too.
 _LOOKS = (("#117755", "o"), ("#b58be0", "s"), ("#5b8fd6", "^"), ("#8a8a8a", "D"))

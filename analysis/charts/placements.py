@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,11 +11,8 @@ from matplotlib.lines import Line2D
 from wanlat.analysis.charts.frame import Words, dress, head, multiples
 from wanlat.analysis.charts.style import INK, QUIET, TINY_PT, SeriesStyle, applied, styles
 from wanlat.analysis.figures.placements import errors, order, placed
-from wanlat.analysis.figures.result import Figures, Row
 from wanlat.analysis.names import count, digits, display_system
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Figures, Row
 
 
 def draw(answer: Answer) -> Figure:
@@ -66,7 +62,7 @@ def draw(answer: Answer) -> Figure:
 
 def _looks(figures: Figures) -> Mapping[str, SeriesStyle]:
     """A look of each endpoint."""
-    from wanlat.analysis.bundle import Series
+    from wanlat.bundle.run import Series
 
     names = dict.fromkeys(str(row["endpoint"]) for row in figures.rows)
     found = styles([Series(name, "") for name in names])

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wanlat.analysis.charts import sweep
+from wanlat.analysis.charts import matrix
 from wanlat.analysis.charts.frame import Words, caption, dress, head, legend, multiples
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, mixed, styles
 from wanlat.analysis.figures.reclaim import FREED_ALL, SpaceOverTime
 from wanlat.analysis.figures.resources import KIB, MIB
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import display_system, row_labels
-from wanlat.analysis.report.section import written
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer, Row, series_of, written
 
 _OF_MATRIX = {
-    "memory": sweep.Quantity("node_rss_bytes.loaded", "memory of a loaded node", "MiB", MIB),
-    "cpu": sweep.Quantity("per_request.cpu_ms", "CPU time of all nodes a request", "ms"),
-    "sent": sweep.Quantity("per_request.sent_bytes", "sent by all nodes a request", "KiB", KIB),
+    "memory": matrix.Quantity("node_rss_bytes.loaded", "memory of a loaded node", "MiB", MIB),
+    "cpu": matrix.Quantity("per_request.cpu_ms", "CPU time of all nodes a request", "ms"),
+    "sent": matrix.Quantity("per_request.sent_bytes", "sent by all nodes a request", "KiB", KIB),
 }
 
 
 def charts_of_matrix(answer: Answer) -> dict[str, Figure]:
     """Usage against what a matrix varies."""
-    made = [sweep.draw(answer, of, f"resources-{stem}") for stem, of in _OF_MATRIX.items()]
+    made = [matrix.draw(answer, of, f"resources-{stem}") for stem, of in _OF_MATRIX.items()]
     return {stem: figure for charts in made for stem, figure in charts.items()}
 
 

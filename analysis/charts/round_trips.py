@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.charts import rows, sequence, sweep
+from wanlat.analysis.charts import matrix, rows, sequence
 from wanlat.analysis.charts.frame import (
     Words,
     caption,
@@ -34,13 +33,11 @@ from wanlat.analysis.charts.frame import (
 from wanlat.analysis.charts.style import ALARM, INK, QUIET, TINY_PT, SeriesStyle, applied, styles
 from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures import round_trips as report
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
 from wanlat.analysis.names import EN_DASH, format_trips, listing, row_labels
+from wanlat.analysis.section import Answer, Row, series_of
 from wanlat.analysis.summary import program_note
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.bundle.run import Run
 
 _AREA, _LEAST_AREA = 60.0, 3.0
 """Of the mark of all requests, points²; that of a part of them is as much smaller."""
@@ -65,8 +62,8 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
     """
     bundle = answer.source
     if answer.points:
-        return sweep.draw(answer, sweep.ROUND_TRIPS)
-    if not isinstance(bundle, Bundle) or not bundle.is_trusted:
+        return matrix.draw(answer, matrix.ROUND_TRIPS)
+    if not isinstance(bundle, Run) or not bundle.is_trusted:
         return {}
     recorded = [each.group for each in answer.figures.arrays if each.chain_round_trips is not None]
     return {

@@ -25,7 +25,6 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from matplotlib.transforms import offset_copy
 
 from wanlat.analysis import trace_words as words
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.charts import style
 from wanlat.analysis.charts.frame import Words, dress
 from wanlat.analysis.charts.style import (
@@ -46,6 +45,7 @@ from wanlat.analysis.report import replace_text
 from wanlat.analysis.trace import Trace, traces_of
 from wanlat.analysis.trace_messages import BACKGROUND, OTHER, REQUEST, Row
 from wanlat.bundle.beneath import file_name
+from wanlat.bundle.run import Run
 
 PATH = "#d55e00"
 """Vermillion of Okabe and Ito's palette, and its blue: distinct to everybody's eyes."""
@@ -91,7 +91,7 @@ def write_trace(trace: Trace, stem: Path) -> list[Path]:
     return [*sorted(pictures, reverse=True), document]
 
 
-def charts_of(bundle: Bundle, groups: Sequence[Group]) -> dict[str, Figure]:
+def charts_of(bundle: Run, groups: Sequence[Group]) -> dict[str, Figure]:
     """The diagrams of the typical requests of `groups` that cross WAN links, by their files' stem.
 
     Of a group that the packet record has no request of there is none.

@@ -10,27 +10,25 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from wanlat.analysis import statistics
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
-from wanlat.analysis.endpoints import READ, REMOTE, UNKNOWN
+from wanlat.analysis.endpoints import READ
 from wanlat.analysis.figures.published import stored_estimates
-from wanlat.analysis.figures.result import Figures, Row, series_of
 from wanlat.analysis.figures.sizes import FRESH, ONE, RatioOf, over
 from wanlat.analysis.names import count, display_system, row_labels, size
+from wanlat.analysis.section import Answer, Figures, Row, series_of
 from wanlat.analysis.statistics import Ratio
 from wanlat.analysis.stats import intervals
 from wanlat.analysis.stats.intervals import Interval, Values
-from wanlat.analysis.sweep import REPLICATE
-
-if TYPE_CHECKING:
-    from wanlat.analysis.report.section import Answer
+from wanlat.bundle import REPLICATE
+from wanlat.bundle.documents import REMOTE, UNKNOWN
+from wanlat.bundle.run import Series
 
 _PUBLISHED = "published"
 """Stands for the system where a figure is a published one; its version then names the system."""

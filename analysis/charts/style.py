@@ -16,10 +16,10 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from wanlat.analysis.bundle import Series
-from wanlat.analysis.endpoints import REMOTE
 from wanlat.bundle import beneath
+from wanlat.bundle.documents import REMOTE
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import Series
 
 # A bundle's words may be in any script, and may be no words; what they are stands in the tables.
 warnings.filterwarnings("ignore", "Glyph .* missing")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.compare import conditions, differences
 from wanlat.analysis.compare.judge import (
     Change,
@@ -22,11 +21,13 @@ from wanlat.analysis.compare.judge import (
     judge,
     overall,
 )
-from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
-from wanlat.analysis.figures.result import Row
+from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.analysis.groups import Group, grouped
+from wanlat.analysis.section import Row
+from wanlat.bundle.documents import PLACEMENTS, Study
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import Run
 
 __all__ = [
     "Comparison",
@@ -50,8 +51,8 @@ class Comparison:
     the figures.
     """
 
-    old: Bundle
-    new: Bundle
+    old: Run
+    new: Run
     at_rtt_ms: float | None
     rules: Rules
     endpoints: Sequence[Row]
@@ -70,8 +71,8 @@ class Comparison:
 
 
 def compare(
-    old: Bundle,
-    new: Bundle,
+    old: Run,
+    new: Run,
     thresholds: Thresholds,
     *,
     gate: Collection[Kind] | None = None,
@@ -115,7 +116,7 @@ def compare(
             "at_rtt_ms is of studies of round trips; these bundles have latencies at one RTT each."
         )
     mine, theirs = _measured(before), _measured(after)
-    rows = list(_rows(pairs, mine, theirs, old.manifest.get("study")))
+    rows = list(_rows(pairs, mine, theirs, old.manifest.study))
     if not any(one and other for one, other in rows):
         raise BundleError(
             f"No endpoint is in both {old.directory} and {new.directory}. Run the same study for "
@@ -157,7 +158,7 @@ def _gate(gate: Collection[Kind] | None, of_round_trips: bool) -> tuple[Kind, ..
     return tuple(kind for kind in Kind if kind in wanted)
 
 
-def _measured(clusters_of: Sequence[Bundle]) -> dict[Group, list[Any]]:
+def _measured(clusters_of: Sequence[Run]) -> dict[Group, list[Any]]:
     """What each cluster has of each endpoint: RoundTrips, or in other studies its figures."""
     found: dict[Group, list[Any]] = {}
     for bundle in clusters_of:
@@ -187,7 +188,7 @@ def _rows(
     pairs: Sequence[conditions.Pair],
     before: Collection[Group],
     after: Collection[Group],
-    study: object,
+    study: Study | None,
 ) -> Iterator[tuple[Group | None, Group | None]]:
     """Every endpoint and placement of either, system by system, in the order of tables."""
     for one, other in pairs:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle, Series, read_bundle, sites_by_node
 from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.names import listing, series_order
-from wanlat.analysis.sweep import REPEATED, Sweep, is_sweep, read_sweep
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import in_words, unlike
+from wanlat.bundle.matrix import REPEATED, Matrix, read_source
+from wanlat.bundle.run import Run, Series
 
 Pair = tuple[Series | None, Series | None]
 """The same system in OLD and in NEW; None where only the other one measured it."""
@@ -54,49 +54,52 @@ _LONGEST_SHOWN = 48
 _CLUSTERS = "clusters"
 
 
-def read(directory: Path) -> Bundle:
+def read(directory: Path) -> Run:
     """Read a run, or replicates as if they were one run with several clusters.
 
     Raises BundleError where a matrix varies anything else, and where no cluster can be used.
     """
-    if not is_sweep(directory):
-        return read_bundle(directory)
-    sweep = read_sweep(directory)
-    varied = [each.name for each in sweep.parameters if sweep.varies(each.name)]
+    if isinstance(matrix := read_source(directory), Run):
+        return matrix
+    varied = [each.name for each in matrix.parameters if matrix.varies(each.name)]
     if others := [name for name in varied if name not in REPEATED]:
         raise BundleError(
             f"{directory} is a matrix over {listing(others, 6)}. Compared are runs and replicates: "
             f"give a point, {directory}/points/NAME."
         )
-    if mixed := sweep.mixed_programs:
+    if mixed := matrix.mixed_programs:
         raise BundleError(
             f"{directory}: its clusters were not of one program ({in_words(mixed)}). Give one of "
             f"them, {directory}/points/NAME."
         )
-    left_out = sweep.untrusted
-    points = [point for point in sweep.complete if point.name not in left_out]
+    left_out = matrix.untrusted
+    points = [point for point in matrix.complete if point.name not in left_out]
     clusters = [point.bundle for point in points if point.bundle is not None]
     if not clusters:
         raise BundleError(f"{directory} has no complete cluster whose network was right.")
-    systems = {e["name"]: e for one in clusters for e in one.manifest.get("systems") or ()}
-    own = {key: sweep.manifest.get(key) for key in ("status", "started", "seed")}
-    own["host"] = ", ".join(sorted(sweep.hosts)) or None
-    return Bundle(
+    own = {
+        **{key: getattr(matrix.manifest, key) for key in ("status", "started", "seed")},
+        "host": ", ".join(sorted(matrix.hosts)) or None,
+        "systems": [
+            *{each.name: each for one in clusters for each in one.manifest.systems}.values()
+        ],
+    }
+    return Run(
         directory,
-        {**clusters[0].manifest, **own, "systems": list(systems.values())},
+        clusters[0].manifest.model_copy(update=own),
         calibration=clusters[0].calibration,
         given=pd.concat([one.samples for one in clusters], ignore_index=True),
         derived={_CLUSTERS: clusters},
     )
 
 
-def clusters_of(bundle: Bundle) -> Sequence[Bundle]:
+def clusters_of(bundle: Run) -> Sequence[Run]:
     """The clusters of replicates; of a single run that one."""
-    found: Sequence[Bundle] = bundle.derived.get(_CLUSTERS, (bundle,))
+    found: Sequence[Run] = bundle.derived.get(_CLUSTERS, (bundle,))
     return found
 
 
-def are_of_round_trips(old: Bundle, new: Bundle) -> bool:
+def are_of_round_trips(old: Run, new: Run) -> bool:
     """Whether both are. Raises BundleError where one is and one is not, or one is of a drill."""
     if old.is_drill or new.is_drill:
         raise BundleError("Only studies are compared; `wanlat drill matrix` puts drills together.")
@@ -108,7 +111,7 @@ def are_of_round_trips(old: Bundle, new: Bundle) -> bool:
     return old.has_rtt_steps
 
 
-def series_of(bundle: Bundle) -> dict[str, Series]:
+def series_of(bundle: Run) -> dict[str, Series]:
     """The systems of which `bundle` has measured samples, by their names, in the run's order."""
     pairs = bundle.measured[["system", "version"]].drop_duplicates().itertuples(index=False)
     series = series_order((Series(*map(str, pair)) for pair in pairs), bundle.systems)
@@ -121,7 +124,7 @@ def series_of(bundle: Bundle) -> dict[str, Series]:
     return found
 
 
-def pair_systems(old: Bundle, new: Bundle, renamed: Mapping[str, str]) -> list[Pair]:
+def pair_systems(old: Run, new: Run, renamed: Mapping[str, str]) -> list[Pair]:
     """The systems of both, by name, or where each bundle has one, that one.
 
     `renamed` names systems of OLD, and with which of NEW each is compared. Raises BundleError where
@@ -146,7 +149,7 @@ def pair_systems(old: Bundle, new: Bundle, renamed: Mapping[str, str]) -> list[P
     return [*pairs, *((None, one) for one in alone)]
 
 
-def what_differs(old: Bundle, new: Bundle) -> tuple[str, ...]:
+def what_differs(old: Run, new: Run) -> tuple[str, ...]:
     """Each condition in which the bundles are not alike, "object size: 1KiB against 4KiB".
 
     A condition that one of the manifests does not say is no difference.
@@ -163,12 +166,12 @@ def what_differs(old: Bundle, new: Bundle) -> tuple[str, ...]:
         f"{side} stored no calibration: what RTT its network really had is not known"
         for side, bundle in sides
         # Of a single node no packet crossed a network.
-        if bundle.calibration is None and len(sites_by_node(bundle.manifest.get("topology"))) != 1
+        if bundle.calibration is None and len(bundle.manifest.site_of_node) != 1
     ]
     return (*_unlike(before, after), *failed, *lacking)
 
 
-def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
+def what_to_know(old: Run, new: Run) -> Iterator[str]:
     """Sentences on what else differs: it changes no round trip, but may change other figures."""
     if others := _unlike(_said(old, _MAY_DIFFER), _said(new, _MAY_DIFFER)):
         yield (
@@ -177,18 +180,18 @@ def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
         )
     if programs := other_programs(old, new):
         yield f"Of one version, and not the same programs: {in_words(programs)}."
-    if tools := unlike(*(each.manifest.get("instruments", ()) for each in (old, new))):
+    if tools := unlike(*(each.manifest.instruments for each in (old, new))):
         yield f"wanlat's own programs, which measure, are not the same: {in_words(tools)}."
 
 
-def other_programs(old: Bundle, new: Bundle) -> dict[str, list[str]]:
+def other_programs(old: Run, new: Run) -> dict[str, list[str]]:
     """What differs in systems whose name and version are the same: a reader takes them for one."""
-    before, after = (each.manifest.get("systems") or () for each in (old, new))
-    versions = {(entry["name"], entry.get("version")) for entry in before}
-    return unlike(before, [e for e in after if (e["name"], e.get("version")) in versions])
+    before, after = old.manifest.systems, new.manifest.systems
+    versions = {(each.name, each.version) for each in before}
+    return unlike(before, [each for each in after if (each.name, each.version) in versions])
 
 
-def conditions_of(source: Bundle | Sweep) -> dict[str, Any]:
+def conditions_of(source: Run | Matrix) -> dict[str, Any]:
     """Every condition that a run or a matrix says of itself, by name; None of what it does not."""
     return {
         **_said(source, _MUST_BE_EQUAL),
@@ -197,7 +200,7 @@ def conditions_of(source: Bundle | Sweep) -> dict[str, Any]:
     }
 
 
-def reference_rtt_ms(old: Bundle, new: Bundle, wanted_ms: float | None) -> float:
+def reference_rtt_ms(old: Run, new: Run, wanted_ms: float | None) -> float:
     """The RTT at which the latencies of two studies of round trips are compared.
 
     `wanted_ms`, or the greatest RTT up to USUAL_RTT_MS that was requested in both; else the least,
@@ -248,21 +251,22 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 
-def _of_systems(bundle: Bundle | Sweep) -> dict[str, Any]:
+def _of_systems(bundle: Run | Matrix) -> dict[str, Any]:
     """What the manifest says of each system: its API, and its options."""
     found = {}
-    for entry in bundle.manifest.get("systems") or ():
-        options = {f"option {key}": value for key, value in (entry.get("options") or {}).items()}
-        for key, value in {"API": entry.get("api"), **options}.items():
-            found[f"{key} of {entry['name']}"] = value
+    for entry in bundle.manifest.systems:
+        options = {f"option {key}": value for key, value in entry.options.items()}
+        for key, value in {"API": entry.api, **options}.items():
+            found[f"{key} of {entry.name}"] = value
     return found
 
 
-def _said(bundle: Bundle | Sweep, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _said(bundle: Run | Matrix, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What the manifest says under paths of keys; None where one is not there."""
     found: dict[str, Any] = {}
+    document = bundle.manifest.model_dump(exclude_unset=True)
     for name, path in paths.items():
-        found[name] = bundle.manifest
+        found[name] = document
         for key in path:
             found[name] = found[name].get(key) if isinstance(found[name], Mapping) else None
     return found

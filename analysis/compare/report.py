@@ -9,15 +9,25 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.compare import Comparison, conditions
 from wanlat.analysis.compare.judge import FALSE_ALARMS, Change, Verdict
 from wanlat.analysis.endpoints import with_placement
-from wanlat.analysis.figures.result import Figures, Row
-from wanlat.analysis.grid import Grid, escaped, markdown, print_grid, print_notes
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms
-from wanlat.analysis.report.section import Answer, Column, Section, as_json
+from wanlat.analysis.section import (
+    Answer,
+    Column,
+    Figures,
+    Grid,
+    Row,
+    Section,
+    as_json,
+    escaped,
+    markdown,
+    print_grid,
+    print_notes,
+)
 from wanlat.bundle.errors import one_line
+from wanlat.bundle.run import Run
 
 _STYLES = {Verdict.WORSE: "bold red", Verdict.BETTER: "green", Verdict.NOT_DECIDED: "yellow"}
 
@@ -74,7 +84,7 @@ def _sides(comparison: Comparison) -> Iterator[str]:
     """What each bundle is, and where."""
     for side, bundle in (("OLD", comparison.old), ("NEW", comparison.new)):
         versions = ", ".join(map(" ".join, conditions.series_of(bundle).values()))
-        when = bundle.manifest.get("started") or "at an unknown time"
+        when = bundle.manifest.started or "at an unknown time"
         of = f"{bundle.study} on {bundle.topology}, {when}: {versions}"
         yield one_line(f"{side}: {bundle.directory} ({of})")
 
@@ -160,11 +170,11 @@ def _failure(endpoint: Row, at_rtt_ms: float | None) -> str:
     return f"{name_of(endpoint)}: {said or 'gone: OLD measured it and NEW did not'}."
 
 
-def _side(bundle: Bundle) -> dict[str, Any]:
+def _side(bundle: Run) -> dict[str, Any]:
     named = ("directory", "study", "topology", "status")
     return {
         **{name: str(getattr(bundle, name)) for name in named},
-        "started": bundle.manifest.get("started"),
+        "started": bundle.manifest.started,
         "systems": [one._asdict() for one in conditions.series_of(bundle).values()],
     }
 

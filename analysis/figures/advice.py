@@ -13,15 +13,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.envelope import RTT, Tested, at, envelope, limit_of, pooled
-from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.names import digits, with_interval
-from wanlat.analysis.report.section import Column, Note, Section, Table
+from wanlat.analysis.section import (
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    Table,
+    figures_of,
+    series_of,
+    short,
+)
 from wanlat.analysis.stats.intervals import of_mean, of_median
-from wanlat.analysis.sweep import REPLICATE, Sweep
+from wanlat.bundle import REPLICATE
 from wanlat.bundle.documents import Envelopes, Price, Takeover
+from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.read import read_document
+from wanlat.bundle.run import Run
 
 Limits = Sequence[tuple[Row, Tested]]
 Moved = Literal["more", "less", "no difference"]
@@ -40,7 +50,7 @@ class Measured:
         return [kill for price in self.prices for kill in price.kills]
 
 
-def advice(bundle: Bundle) -> Figures | None:
+def advice(bundle: Run) -> Figures | None:
     """The timeouts of every system of `bundle` with a price; None where none was measured.
 
     `answered_s` and `led_s`, with intervals: from the leader's death to an acknowledged write, and
@@ -52,7 +62,9 @@ def advice(bundle: Bundle) -> Figures | None:
     if found is None or limits is None:
         return None
     prices = {each.system: each.price for each in found.systems}
-    timeouts = {each["name"]: each.get("timeouts") for each in bundle.manifest.get("systems", ())}
+    timeouts = {
+        each.name: [t.model_dump() for t in each.timeouts] for each in bundle.manifest.systems
+    }
     return figures_of(_rows(limits, prices, timeouts))
 
 
@@ -140,12 +152,12 @@ def _seconds(
     return {name: short(value, 6), f"{name}_ci95": shortened}
 
 
-def over(sweep: Sweep, figures: Figures) -> Figures | None:
+def over(matrix: Matrix, figures: Figures) -> Figures | None:
     """The values over the clusters of a matrix, and at each combination of what it varies besides.
 
     Of a system the timeout in question is the first that varies, and follows none that does.
     """
-    left_out = sweep.untrusted
+    left_out = matrix.untrusted
     pairs = [
         (row, measured)
         for row, measured in zip(figures.rows, figures.arrays, strict=True)

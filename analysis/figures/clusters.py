@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import endpoint_order, row_of
 from wanlat.analysis.figures.latency import latency, rounded
-from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.figures.round_trips import (
     DECIDED,
     Status,
@@ -28,14 +26,16 @@ from wanlat.analysis.figures.round_trips import (
     ways_cell,
 )
 from wanlat.analysis.names import EN_DASH, digits, estimate, share
-from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
+from wanlat.analysis.section import ENDPOINT, Column, Figures, Note, Row, Section, figures_of
 from wanlat.analysis.stats.intervals import of_mean
-from wanlat.analysis.sweep import REPLICATE, Sweep
+from wanlat.bundle import REPLICATE
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run
 
 _KEYS = ("system", "version", "endpoint", "placement")
 
 
-def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figures | None:
+def over_clusters(matrix: Matrix, figures: Figures, names: Sequence[str]) -> Figures | None:
     """Figures `names` of each endpoint over the clusters of a point; None without replicates.
 
     A cluster of which a figure does not exist (no request succeeded) is in `without`, and in no
@@ -43,23 +43,23 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
     of the first figure between clusters, a share of its mean. `hosts`: how many of them ran on each
     machine, where there are several machines. Arrays: the rows of the clusters.
     """
-    if not sweep.varies(REPLICATE):
+    if not matrix.varies(REPLICATE):
         return None
     others = tuple(name for name in figures.parameters if name != REPLICATE)
-    left_out, groups = sweep.untrusted, dict[tuple[str, ...], list[Row]]()
+    left_out, groups = matrix.untrusted, dict[tuple[str, ...], list[Row]]()
     for row in figures.rows:
         if row["point"] not in left_out:
             key = tuple(str(row[name]) for name in (*_KEYS, *others))
             groups.setdefault(key, []).append(row)
-    hosts = sweep.hosts if len(sweep.hosts) > 1 else {}
+    hosts = matrix.hosts if len(matrix.hosts) > 1 else {}
     host_of = {point: host for host, points in hosts.items() for point in points}
     pairs = [(_row(rows, names, (*_KEYS, *others), host_of), rows) for rows in groups.values()]
-    order = endpoint_order({row["endpoint"] for row, _ in pairs}, sweep.manifest.get("study"))
+    order = endpoint_order({row["endpoint"] for row, _ in pairs}, matrix.manifest.study)
     found = figures_of(sorted(pairs, key=lambda pair: order.index(pair[0]["endpoint"])))
     return None if found is None else replace(found, parameters=others)
 
 
-def with_rest(bundle: Bundle) -> Figures | None:
+def with_rest(bundle: Run) -> Figures | None:
     """Round trips with their `rest`, the share that no line explains, and the `entry` itself."""
     found = round_trips(bundle)
     if found is None:
@@ -72,9 +72,9 @@ def with_rest(bundle: Bundle) -> Figures | None:
     return replace(found, rows=tuple(rows))
 
 
-def ways_over_clusters(sweep: Sweep, figures: Figures) -> Figures | None:
+def ways_over_clusters(matrix: Matrix, figures: Figures) -> Figures | None:
     """What requests take (`ways`), of all clusters of a point, and what has `decided` that."""
-    found = over_clusters(sweep, figures, ("rest",))
+    found = over_clusters(matrix, figures, ("rest",))
     if found is None:
         return None
     pairs = zip(found.rows, found.arrays, strict=True)
@@ -152,6 +152,7 @@ _DEFINITIONS = {
 
 CLUSTERS = Section(
     key="clusters",
+    of_runs=False,
     title="Latency over clusters",
     figures=latency,
     across=partial(over_clusters, names=("median_ms", "mean_ms")),
@@ -165,7 +166,7 @@ CLUSTERS = Section(
     ),
     definitions=_DEFINITIONS,
     notes=_NOTES,
-    charts="wanlat.analysis.charts.sweep:clusters_of",
+    charts="wanlat.analysis.charts.matrix:clusters_of",
     is_trouble=lambda row: row["without"] > 0,
     group=lambda row: row_of(row["endpoint"]),
 )

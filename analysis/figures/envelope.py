@@ -13,12 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.names import EN_DASH, count, digits, display_system, estimate, listing
-from wanlat.analysis.report.section import Column, Note, Section, Table
+from wanlat.analysis.section import (
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    Table,
+    figures_of,
+    series_of,
+    short,
+)
 from wanlat.analysis.stats.intervals import of_mean
-from wanlat.analysis.sweep import REPLICATE, Sweep
+from wanlat.bundle import REPLICATE, documents
 from wanlat.bundle.documents import (
     Envelope,
     EnvelopeLimit,
@@ -27,7 +35,9 @@ from wanlat.bundle.documents import (
     Regions,
     TestedNetwork,
 )
+from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.read import read_document
+from wanlat.bundle.run import Run
 
 RTT = "rtt"
 _CALLED = {RTT: "RTT", "jitter": "jitter", "loss": "loss"}
@@ -43,25 +53,23 @@ class Tested:
     regions: Sequence[Regions]
 
 
-def envelope(bundle: Bundle) -> Figures | None:
+def envelope(bundle: Run) -> Figures | None:
     """The limits of every system of `bundle`; None where nothing was searched.
 
     `limit` with `limit_ci95`, `inside`, `outside` and `back` are in the unit of the axis: ms, or
     percent. `back`: the greatest value that held coming from beyond. Arrays: `Tested`.
     """
     found = read_document(bundle.directory, Envelopes)
-    study = bundle.manifest.get("study") or {}
-    return figures_of(_rows(bundle, found, study)) if found else None
+    return figures_of(_rows(bundle, found)) if found else None
 
 
-def _rows(
-    bundle: Bundle, found: Envelopes, study: Mapping[str, Any]
-) -> Iterator[tuple[Row, Tested]]:
+def _rows(bundle: Run, found: Envelopes) -> Iterator[tuple[Row, Tested]]:
+    study = bundle.manifest.study or documents.Study()
     by_name = {each.system: each for each in found.systems}
     for series in bundle.systems:
         mine = by_name.get(series.system)
         for limit in mine.limits if mine else ():
-            options = (study.get("options") or {}).get(series.system)
+            options = (study.options or {}).get(series.system)
             tested = Tested(mine.tests if mine else (), mine.regions if mine else ())
             yield _with_regions(
                 {
@@ -111,8 +119,8 @@ def at(network: Network, axis: str) -> str:
     return ", ".join(parts) or "no loss"
 
 
-def _promise(study: Mapping[str, Any], mine: Envelope | None) -> str:
-    spec = study.get("envelope") or {}
+def _promise(study: documents.Study, mine: Envelope | None) -> str:
+    spec = study.envelope or {}
     told: Mapping[str, Any] = spec.get("promise") or {}
     share, deadline = told.get("share"), told.get("deadline")
     said = f"{share} of {told.get('rate', 0):g} requests a second are answered within {deadline}"
@@ -124,10 +132,10 @@ def _promise(study: Mapping[str, Any], mine: Envelope | None) -> str:
     return ", ".join(parts)
 
 
-def over(sweep: Sweep, figures: Figures) -> Figures | None:
+def over(matrix: Matrix, figures: Figures) -> Figures | None:
     """The limits over the clusters of a matrix, of each combination of what it varies besides."""
     others = tuple(name for name in figures.parameters if name != REPLICATE)
-    left_out, groups = sweep.untrusted, dict[tuple[str, ...], list[tuple[Row, Tested]]]()
+    left_out, groups = matrix.untrusted, dict[tuple[str, ...], list[tuple[Row, Tested]]]()
     for row, tested in zip(figures.rows, figures.arrays, strict=True):
         if row["point"] not in left_out:
             varied = ", ".join(f"{name} {row[name]}" for name in others if row[name] is not None)

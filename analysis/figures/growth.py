@@ -15,14 +15,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
+from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.names import change, display_system, format_ms
-from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, Table
+from wanlat.analysis.section import (
+    ENDPOINT,
+    PLACED,
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    Table,
+    figures_of,
+    series_of,
+    short,
+)
 from wanlat.analysis.stats.intervals import of_median, students_quantile
-from wanlat.analysis.sweep import REPEATED, Sweep, number_of
+from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.matrix import REPEATED, Matrix
+from wanlat.bundle.run import Run
+from wanlat.bundle.units import number_of
 
 Values = NDArray[np.float64]
 
@@ -48,7 +61,7 @@ class Noise(NamedTuple):
     runs: int
 
 
-def medians(bundle: Bundle) -> Figures | None:
+def medians(bundle: Run) -> Figures | None:
     """The median latency of each endpoint and placement of `bundle`, ms; None without one.
 
     Of runs whose network was not as requested, of loads and of round trips there is none.
@@ -83,22 +96,22 @@ def has_two_modes(ms: Values) -> bool:
     return bool(low.size and (high / low).max() >= 2)
 
 
-def growth(sweep: Sweep, figures: Figures) -> Figures | None:
-    """Each endpoint and placement of each system by what grows in `sweep`; None if nothing does.
+def growth(matrix: Matrix, figures: Figures) -> Figures | None:
+    """Each endpoint and placement of each system by what grows in `matrix`; None if nothing does.
 
     Objects in a bucket, and nodes. Studies of object sizes have tables of their own.
     """
-    if sweep.varies("object_size"):
+    if matrix.varies("object_size"):
         return None
-    axes = [axis for axis in AXES if sweep.varies(axis.parameter)]
-    return figures_of((row, None) for axis in axes for row in _along(sweep, figures, axis))
+    axes = [axis for axis in AXES if matrix.varies(axis.parameter)]
+    return figures_of((row, None) for axis in axes for row in _along(matrix, figures, axis))
 
 
-def _along(sweep: Sweep, figures: Figures, axis: Axis) -> Iterator[Row]:
+def _along(matrix: Matrix, figures: Figures, axis: Axis) -> Iterator[Row]:
     """System by system, since what runs differ by is one figure of a system."""
     others = [name for name in figures.parameters if name not in (axis.parameter, *REPEATED)]
-    systems = [point.system for point in sweep.points]
-    names = endpoint_order({row["endpoint"] for row in figures.rows}, sweep.manifest.get("study"))
+    systems = [point.system for point in matrix.points]
+    names = endpoint_order({row["endpoint"] for row in figures.rows}, matrix.manifest.study)
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in figures.rows:
         x = number_of(row[axis.parameter])
@@ -237,6 +250,7 @@ def _table(axis: Axis) -> Table:
 
 GROWTH = Section(
     key="growth",
+    of_runs=False,
     title="The cost of growth",
     figures=medians,
     across=growth,

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wanlat.analysis.bundle import Bundle, MeasuredRtt, site_of_name, sites_by_node
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.latency import EndpointSummary, latency, rounded
-from wanlat.analysis.figures.result import Row
 from wanlat.analysis.figures.round_trips import stated
-from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, row_labels
+from wanlat.analysis.section import Grid, Row
+from wanlat.bundle.documents import Calibration, MeasuredRtt
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,15 +82,18 @@ class InWords:
         return {}
 
 
-def in_words(bundle: Bundle) -> InWords | None:
-    """The block of `bundle`; None of a run that is more than single requests on one network."""
-    is_other = bundle.is_drill or bundle.is_load or bundle.is_reclaim
-    if is_other or (figures := latency(bundle)) is None:
+def in_rtts_of(source: Run | Matrix) -> InWords | None:
+    """The block of a run; None of one that is more than single requests on one network."""
+    if isinstance(source, Matrix) or source.is_drill or source.is_load or source.is_reclaim:
         return None
+    figures = latency(source)
+    return None if figures is None else _block(source, list(figures.arrays))
+
+
+def _block(bundle: Run, entries: Sequence[EndpointSummary]) -> InWords:
     if not bundle.is_trusted:
         return InWords((), "No latency is given in RTTs: calibration failed.")
-    entries: list[EndpointSummary] = list(figures.arrays)
-    sites = sites_by_node(bundle.manifest.get("topology"))
+    sites = bundle.manifest.site_of_node
     oks = [entry.latency.n for entry in entries if entry.latency] or [0]
     of = count(max(oks), "request")
     of = of if min(oks) == max(oks) else f"{min(oks)} to {of}"
@@ -126,13 +130,13 @@ def in_words(bundle: Bundle) -> InWords | None:
 
 
 def _rows(
-    bundle: Bundle, entries: Sequence[EndpointSummary], rtts_ms: Mapping[str, float]
+    bundle: Run, entries: Sequence[EndpointSummary], rtts_ms: Mapping[str, float]
 ) -> tuple[Row, ...]:
     """A row with its sentence for each of `entries`; in ms where there are no `rtts_ms`."""
     labels = row_labels(list(dict.fromkeys(entry.series for entry in entries)))
     known = {key: stated(bundle, key) for key in ("promised_round_trips", "least_round_trips")}
-    target, sites = bundle.manifest.get("target"), sites_by_node(bundle.manifest.get("topology"))
-    site = sites.get(str(target.get("node"))) if isinstance(target, Mapping) else None
+    target, sites = bundle.manifest.target, bundle.manifest.site_of_node
+    site = sites.get(str(target.node)) if target else None
     is_alone = site is not None and list(sites.values()).count(site) == 1
     where = "answered by the node itself" if is_alone else ""
     rows = []
@@ -141,7 +145,9 @@ def _rows(
         name = f"{labels[entry.series]} {name}" if len(labels) > 1 else name
         found: dict[str, Any] = {}
         if rtts_ms:
-            found = {key: of.get(entry.group, {}).get("round_trips") for key, of in known.items()}
+            found = {
+                key: getattr(of.get(entry.group), "round_trips", None) for key, of in known.items()
+            }
             found["rtt_ms"] = rounded(rtts_ms[entry.series.system])
         if entry.latency is None:
             said = "no request succeeded"
@@ -202,12 +208,12 @@ def _against(number: int, promised: float | None, least: float | None) -> str:
     return f", fewer than its replicas allow if it keeps its promise ({counted(least)})"
 
 
-def calibration_sentence(bundle: Bundle) -> str | None:
+def calibration_sentence(bundle: Run) -> str | None:
     """How well measured RTTs agree with requested ones; None where they do not, or none were."""
     calibration = bundle.calibration
     if calibration is None or not calibration.passed:
         return None
-    site_of = site_of_name(bundle.manifest.get("topology"))
+    site_of = bundle.manifest.site_of
     pairs = [pair for pair in calibration.pairs if pair.rtt_ms is not None]
     distant = [pair for pair in pairs if site_of(pair.source) != site_of(pair.destination)]
     measured = bundle.measured_rtt if distant else bundle.measured_rtt_within
@@ -245,10 +251,11 @@ def range_ms(values_ms: Sequence[float], written: Callable[[float], str] = forma
     return f"{EN_DASH.join(ends)} ms"
 
 
-def _rtt_of(bundle: Bundle, system: str) -> MeasuredRtt | None:
+def _rtt_of(bundle: Run, system: str) -> MeasuredRtt | None:
     """RTT between sites in the lab of `system`, or in all where pairs do not say which."""
     if bundle.calibration is None:
         return None
     own = tuple(pair for pair in bundle.calibration.pairs if pair.system in (system, ""))
-    site_of = site_of_name(bundle.manifest.get("topology"))
-    return replace(bundle.calibration, pairs=own).between_sites(site_of)
+    site_of = bundle.manifest.site_of
+    calibration: Calibration = bundle.calibration.model_copy(update={"pairs": own})
+    return calibration.between_sites(site_of)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from wanlat.analysis.bundle import Bundle, Series, read_bundle
-from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
-from wanlat.analysis.figures.result import Row
+from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.figures.round_trips import (
     DECIDED,
     NO_SLOPE,
@@ -24,7 +21,10 @@ from wanlat.analysis.figures.round_trips import (
     ways_cell,
 )
 from wanlat.analysis.names import EN_DASH, format_ms, row_labels
+from wanlat.analysis.section import Row
 from wanlat.bundle import beneath, documents
+from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.run import Run, Series, read_run
 
 RTT_MS, _NEAR_MS = 100.0, 5.0
 """The RTT that latencies are given at, and how far from it one that was measured may lie."""
@@ -86,15 +86,17 @@ def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
     cells = dict[tuple[Series, str, str, str, str], list[tuple[Row, RoundTrips]]]()
     for directory in directories:
         has_steps = beneath.is_file(directory / documents.RttSteps.FILE)
-        bundle = read_bundle(directory) if has_steps else None
-        if bundle is None or bundle.status != "complete" or bundle.manifest["study"].get("prefill"):
+        bundle = read_run(directory) if has_steps else None
+        if bundle is None or bundle.status != "complete":
+            continue
+        if bundle.manifest.study and bundle.manifest.study.prefill:
             continue
         if (figures := round_trips(bundle)) is None:
             continue
         used.append(directory)
         promised = stated(bundle, "promised_round_trips")
         for row, entry in zip(figures.rows, figures.arrays, strict=True):
-            known = promised.get(entry.group, {}).get("round_trips")
+            known = getattr(promised.get(entry.group), "round_trips", None)
             target = _target(bundle, entry.series.system)
             key = entry.series, entry.topology, entry.endpoint, target, entry.placement
             cells.setdefault(key, []).append(({**row, "promised_round_trips": known}, entry))
@@ -111,13 +113,13 @@ def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
     ]
 
 
-def _target(bundle: Bundle, system: str) -> str:
+def _target(bundle: Run, system: str) -> str:
     """Whether the node that requests went to leads, where the manifest says who does."""
-    systems: Mapping[str, Any] = {each["name"]: each for each in bundle.manifest["systems"]}
-    leaders = (systems[system].get("roles") or {}).get(LEADER)
-    if not leaders:
+    known, target = bundle.manifest.system(system), bundle.manifest.target
+    leaders = known.roles.get(LEADER) if known else None
+    if not leaders or target is None:
         return ""
-    return LEADER if bundle.manifest["target"]["node"] in leaders else FOLLOWER
+    return LEADER if target.node in leaders else FOLLOWER
 
 
 def no_slope(lines: Sequence[Line]) -> str | None:

@@ -11,17 +11,26 @@ import numpy as np
 import pandas as pd
 
 from wanlat.analysis import statistics
-from wanlat.analysis.bundle import Bundle, is_late
 from wanlat.analysis.endpoints import MEANING, is_known, row_of
-from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of
 from wanlat.analysis.groups import Group, OfGroup, in_order, ok_ms, positions, seed_of, timed
 from wanlat.analysis.names import EN_DASH, format_ms, listing, series_labels
-from wanlat.analysis.report.section import ENDPOINT, Answer, Column, Note, Section
+from wanlat.analysis.section import (
+    ENDPOINT,
+    Answer,
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    figures_of,
+    series_of,
+)
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 from wanlat.analysis.stats.intervals import Values, holm
 from wanlat.analysis.stats.lateness import difference
-from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.documents import NOT_SENT, OUTCOMES
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run, is_late
 
 _DIFFERS_BELOW = 0.01
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
@@ -64,7 +73,7 @@ class EndpointSummary(OfGroup):
     """Whether requests that are left out because the network was late differ from the others."""
 
 
-def latency(bundle: Bundle) -> Figures | None:
+def latency(bundle: Run) -> Figures | None:
     """Every endpoint and placement of `bundle`, in the order of tables; arrays: EndpointSummary.
 
     Of a drill those of the phase before anything was broken. None where nothing was measured, and
@@ -117,7 +126,7 @@ def rounded(value_ms: float | None) -> float | None:
     return round(value_ms, 6)
 
 
-def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
+def _rows(bundle: Run) -> Iterator[tuple[Row, EndpointSummary]]:
     """The entries of summary.json, milliseconds, each with what is drawn and said of it."""
     groups, rtt = positions(bundle.timed), bundle.measured_rtt
     rtt_ms = rtt.median_ms if rtt is not None and rtt.is_uniform else None
@@ -272,7 +281,7 @@ LATENCY = Section(
             total="outliers",
         ),
     ),
-    charts="wanlat.analysis.charts.sweep:charts_of",
+    charts="wanlat.analysis.charts.matrix:charts_of",
     is_trouble=lambda row: _is_spoilt(row) or _is_biased(row),
     group=lambda row: row_of(row["endpoint"]),
 )
@@ -280,6 +289,6 @@ LATENCY = Section(
 _OF_DRILL = replace(LATENCY, title="Before the faults, latency of single requests", notes=())
 
 
-def latency_of(source: Bundle | Sweep) -> Answer | None:
+def latency_of(source: Run | Matrix) -> Answer | None:
     """The section of a run or a matrix; of a drill, of what it sent before its first fault."""
-    return (_OF_DRILL if source.manifest.get("kind") == "drill" else LATENCY).of(source)
+    return (_OF_DRILL if source.manifest.kind == "drill" else LATENCY).of(source)

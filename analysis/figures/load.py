@@ -17,15 +17,24 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.endpoints import READ, WRITE, operations
 from wanlat.analysis.figures import probe_client
 from wanlat.analysis.figures.probe_client import MIN_N_FOR_P99, InTime
-from wanlat.analysis.figures.result import Figures, Row, figures_of, named, short
 from wanlat.analysis.groups import seed_for
 from wanlat.analysis.names import cell, change, digits, estimate, series_order, share
-from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, Table
-from wanlat.analysis.samples import outcomes_of
+from wanlat.analysis.section import (
+    ENDPOINT,
+    PLACED,
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    Table,
+    figures_of,
+    named,
+    short,
+)
 from wanlat.analysis.stats import over_time
 from wanlat.analysis.stats.over_time import (
     STEADY_BINS,
@@ -39,9 +48,11 @@ from wanlat.analysis.stats.over_time import (
 )
 from wanlat.bundle import load_records
 from wanlat.bundle.beneath import RECORDS
-from wanlat.bundle.documents import NOT_SENT, OUTCOMES
+from wanlat.bundle.documents import NOT_SENT, OUTCOMES, Load, Offered
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_table
+from wanlat.bundle.run import Run, Series
+from wanlat.bundle.samples import outcomes_of
 
 Values = NDArray[np.float64]
 Part = tuple[float, float]
@@ -75,7 +86,7 @@ class OverTime:
     probe_ms: InTime
 
 
-def load(bundle: Bundle) -> Figures | None:
+def load(bundle: Run) -> Figures | None:
     """The figures of every system of `bundle` under load; None where none was, or left no record.
 
     A row is a system, with lists of its `operations`, of its `failures` by kind, and of the
@@ -83,15 +94,15 @@ def load(bundle: Bundle) -> Figures | None:
     """
     if not bundle.is_load:
         return None
-    said, tables = bundle.manifest.get("load") or {}, dict(_recorded(bundle))
+    said, tables = bundle.manifest.load, dict(_recorded(bundle))
     return figures_of(
-        _row(bundle, series, tables[series], said.get(series.system) or {})
+        _row(bundle, series, tables[series], said.get(series.system) or Load())
         for series in series_order(tables, bundle.systems)
         if not tables[series].empty
     )
 
 
-def _recorded(bundle: Bundle) -> Iterator[tuple[Series, pd.DataFrame]]:
+def _recorded(bundle: Run) -> Iterator[tuple[Series, pd.DataFrame]]:
     """Rows of load.parquet of each system; then records of a run that was killed, as they are."""
     known = {one.system: one for one in bundle.systems}
     found = read_table(bundle.directory, "load")
@@ -113,7 +124,7 @@ def _recorded(bundle: Bundle) -> Iterator[tuple[Series, pd.DataFrame]]:
         yield known.get(name, Series(name, "unknown")), frame
 
 
-def _requests(frame: pd.DataFrame, said: Mapping[str, Any]) -> tuple[pd.DataFrame, int, float]:
+def _requests(frame: pd.DataFrame, said: Load) -> tuple[pd.DataFrame, int, float]:
     """The requests in the order of their begin; when the ramp was over; seconds until the end.
 
     A request has `at_s`, when its clock stopped, in seconds after the ramp, and `ms` from when it
@@ -121,13 +132,13 @@ def _requests(frame: pd.DataFrame, said: Mapping[str, Any]) -> tuple[pd.DataFram
     """
     frame = frame.sort_values("start_ns", kind="stable", ignore_index=True)
     start_ns = frame["start_ns"].astype("int64")
-    if said.get("began_ns") is not None:
-        zero_ns = int(said["began_ns"]) + round((said.get("ramp_ms") or 0.0) * 1e6)
+    if said.began_ns is not None:
+        zero_ns = said.began_ns + round((said.ramp_ms or 0.0) * 1e6)
     else:
         began = start_ns[frame["phase"] != "ramp"]
         zero_ns = int(began.min() if began.size else start_ns.min())
     # Of a killed run: with the last request begun. It may end in its ramp.
-    until_ns = max(said.get("ended_ns") or int(start_ns.max()), zero_ns)
+    until_ns = max(said.ended_ns or int(start_ns.max()), zero_ns)
     ended_ns = start_ns + frame["elapsed_ns"].astype("int64")
     since_ns = frame["due_ns"].astype("Int64").fillna(start_ns).astype("int64")
     requests = pd.DataFrame(
@@ -143,17 +154,16 @@ def _requests(frame: pd.DataFrame, said: Mapping[str, Any]) -> tuple[pd.DataFram
     return requests, zero_ns, (until_ns - zero_ns) / 1e9
 
 
-def _row(
-    bundle: Bundle, series: Series, frame: pd.DataFrame, said: Mapping[str, Any]
-) -> tuple[Row, OverTime]:
+def _row(bundle: Run, series: Series, frame: pd.DataFrame, said: Load) -> tuple[Row, OverTime]:
     requests, zero_ns, until_s = _requests(frame, said)
     not_sent = int((requests["outcome"] == NOT_SENT).sum())
     requests = requests[requests["outcome"] != NOT_SENT]
     ok = requests[requests["outcome"] == "ok"]
-    client = said.get("client") or {}
+    client = said.client
     # Of a run that was killed its study says what was to be offered.
-    offered = said.get("offered") or bundle.manifest["study"]["load"]
-    rate, seed = offered.get("rate"), bundle.seed
+    study = bundle.manifest.study
+    offered = said.offered or Offered.model_validate(study and study.load)
+    rate, seed = offered.rate, bundle.seed
     bin_s = _bin_width_s(len(ok), until_s)
     steady = _steady(ok, until_s, bin_s, seed_for(seed, *series, "steady"), rate is not None)
     part = (steady.begin_s, steady.end_s) if steady.is_steady else (0.0, until_s)
@@ -169,7 +179,7 @@ def _row(
         "topology": bundle.topology,
         "status": bundle.status,
         "duration_s": short(until_s),
-        "workers": int(offered["workers"]),
+        "workers": offered.workers,
         "steady": {
             "verdict": steady.verdict,
             "of": "latency" if rate is not None else "rate",
@@ -187,14 +197,14 @@ def _row(
         NOT_SENT: not_sent,
         "late": _late(frame),
         "client": {
-            "workers": int(offered["workers"]),
+            "workers": offered.workers,
             "offered_per_s": short(rate),
-            "cpu_share": short(client.get("cpu_share")),
-            "bottleneck": said.get("bottleneck"),
+            "cpu_share": short(client.cpu_share if client else None),
+            "bottleneck": said.bottleneck,
         },
         "probe_client": list(probe_client.figures(samples, beside, bundle)),
-        **{name: said.get(name) or 0 for name in ("probe_left_out", "left_out")},
-        "probe_overrun_ms": probe_client.overrun_ms(samples, said.get("probe_interval_ms")),
+        **{name: getattr(said, name) or 0 for name in ("probe_left_out", "left_out")},
+        "probe_overrun_ms": probe_client.overrun_ms(samples, said.probe_interval_ms),
         **named(
             "write_over_read",
             _write_over_read(ok, does, part, bin_s, seed_for(seed, *series, "write / read")),

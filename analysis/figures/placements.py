@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.figures.result import Figures, Row, figures_of, short
 from wanlat.analysis.names import count, digits, estimate, listing, share, with_interval
-from wanlat.analysis.report.section import Column, Note, Section, Table
+from wanlat.analysis.section import Column, Figures, Note, Row, Section, Table, figures_of, short
 from wanlat.analysis.stats.intervals import Values, of_mean
-from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.documents import Placement, Placements
+from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.read import read_document
 
 ADDED_MS = 5.0
@@ -35,19 +34,19 @@ class Of:
     found: Placements
 
 
-def predicted(sweep: Sweep, figures: Figures) -> Figures | None:
+def predicted(matrix: Matrix, figures: Figures) -> Figures | None:
     """Every endpoint at every target node of each placement; None where none was.
 
     `measured_ms` and `error_ms`, which is measured less predicted, have Student's interval over
     clusters; `error` is a share of the prediction, None where that is no time at all.
     """
-    found = read_document(sweep.directory, Placements)
+    found = read_document(matrix.directory, Placements)
     if found is None:
         return None
     groups: dict[tuple[str, str, str], list[Row]] = {}
-    places = {p.name: (str(p.value("topology")), str(p.value("client"))) for p in sweep.points}
+    places = {p.name: (str(p.value("topology")), str(p.value("client"))) for p in matrix.points}
     for row in figures.rows:
-        if row["point"] not in sweep.untrusted:
+        if row["point"] not in matrix.untrusted:
             key = *places[row["point"]], str(row["endpoint"])
             groups.setdefault(key, []).append(row)
     return figures_of(_rows(found, groups))
@@ -249,6 +248,7 @@ _TIMES = (
 
 PLACEMENTS = Section(
     key="placements",
+    of_runs=False,
     title="Predicted and measured",
     figures=latency,
     across=predicted,

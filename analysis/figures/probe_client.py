@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wanlat.analysis import statistics
-from wanlat.analysis.bundle import IDLE_PHASE, Bundle, Series
 from wanlat.analysis.endpoints import with_placement
-from wanlat.analysis.figures.result import named, short
 from wanlat.analysis.groups import grouped, in_order, ok_ms, seed_for, timed
+from wanlat.analysis.section import named, short
 from wanlat.analysis.stats.over_time import Estimate, percentile
 from wanlat.bundle.documents import NOT_SENT
+from wanlat.bundle.run import IDLE_PHASE, Run, Series
 
 LOADED_PHASE = "loaded"
 MIN_N_FOR_P99 = 100
@@ -29,7 +29,7 @@ InTime = Mapping[str, tuple[Values, Values]]
 _MOST_BINS = 600
 
 
-def samples_of(bundle: Bundle, series: Series, zero_ns: int) -> pd.DataFrame:
+def samples_of(bundle: Run, series: Series, zero_ns: int) -> pd.DataFrame:
     """The probe client's samples of `series`, idle and loaded, in the order of time.
 
     `at_s` is when each was due (before 0: before the load's ramp was over), `felt_ns` lasts from
@@ -50,7 +50,7 @@ def samples_of(bundle: Bundle, series: Series, zero_ns: int) -> pd.DataFrame:
 
 
 def figures(
-    samples: pd.DataFrame, part: tuple[float, float], bundle: Bundle
+    samples: pd.DataFrame, part: tuple[float, float], bundle: Run
 ) -> Iterator[dict[str, Any]]:
     """Each endpoint and placement: idle, and loaded within a part of the load, seconds."""
     inside = samples["at_s"].between(*part, inclusive="left").fillna(False)

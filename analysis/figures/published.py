@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.names import EN_DASH, format_ms, short_version
-from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
+from wanlat.analysis.section import ENDPOINT, Column, Figures, Note, Row, Section, figures_of
+from wanlat.bundle.run import Run
 
 DIRECTORY = Path(__file__).parents[1] / "published"
 _OURS = (
@@ -55,7 +54,7 @@ class StoredEstimate(NamedTuple):
     median_ci95_ms: tuple[float, float]
 
 
-def published(bundle: Bundle) -> Figures | None:
+def published(bundle: Run) -> Figures | None:
     """Every endpoint that was measured here and published, on a topology of the same name.
 
     A row has our mean, least and greatest, ms, and theirs (None where one could not be read off).
@@ -66,7 +65,7 @@ def published(bundle: Bundle) -> Figures | None:
     return figures_of(_rows(bundle))
 
 
-def _rows(bundle: Bundle) -> Iterator[tuple[Row, Publication]]:
+def _rows(bundle: Run) -> Iterator[tuple[Row, Publication]]:
     ours = latency(bundle)
     for path in sorted(DIRECTORY.glob("*-endpoint-latency.json")):
         publication = Publication(**json.loads(path.read_text(encoding="utf-8")))
@@ -112,6 +111,7 @@ def _extremes(before: str) -> Callable[[Row], str]:
 
 PUBLISHED = Section(
     key="published",
+    of_matrices=False,
     title="Beside what was published",
     figures=published,
     columns=(

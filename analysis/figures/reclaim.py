@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.resources import NODE, read_rows, reclaim_of
-from wanlat.analysis.figures.result import Figures, Row, figures_of, short
 from wanlat.analysis.names import digits, share
-from wanlat.analysis.report.section import Column, Note, Section, percent
+from wanlat.analysis.section import Column, Figures, Note, Row, Section, figures_of, percent, short
+from wanlat.bundle.run import Run
 
 Values = NDArray[np.float64]
 
@@ -41,7 +40,7 @@ class SpaceOverTime:
     full_bytes: float
 
 
-def reclaim(bundle: Bundle) -> Figures | None:
+def reclaim(bundle: Run) -> Figures | None:
     """The figures of every system of `bundle` that removed something; None where none did.
 
     Shares are of what the removed objects took. What a run that was cut short had not reached is
@@ -51,7 +50,7 @@ def reclaim(bundle: Bundle) -> Figures | None:
     return figures_of(_rows(bundle))
 
 
-def _rows(bundle: Bundle) -> Iterator[tuple[Row, SpaceOverTime]]:
+def _rows(bundle: Run) -> Iterator[tuple[Row, SpaceOverTime]]:
     sampled = read_rows(bundle)
     for series in bundle.systems:
         entry = reclaim_of(bundle, series.system)

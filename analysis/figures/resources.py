@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.names import below, digits
-from wanlat.analysis.report.section import Answer, Column, Note, Section, Table
-from wanlat.analysis.sweep import Sweep
+from wanlat.analysis.section import Answer, Column, Figures, Note, Row, Section, Table, figures_of
 from wanlat.bundle import beneath, tables
 from wanlat.bundle.documents import Reclaim, Reclaims, RttSteps
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.read import read_document, read_table
+from wanlat.bundle.run import Run, Series
 
 IDLE, LOADED = "idle", "loaded"
 NODE, FRONT, LINK = "node", "front", "link"
@@ -54,7 +53,7 @@ Span = tuple[int, int]
 """A stretch of a run, on the samples' clock, ns."""
 
 
-def resources(bundle: Bundle) -> Figures | None:
+def resources(bundle: Run) -> Figures | None:
     """What each system of `bundle` used; None where nothing was sampled.
 
     `nodes` has an entry for each node and front: usage while `idle` and while `loaded` (None: it
@@ -64,8 +63,8 @@ def resources(bundle: Bundle) -> Figures | None:
     return figures_of((row, None) for row in _systems(bundle))
 
 
-def _systems(bundle: Bundle) -> Iterator[Row]:
-    said, target = bundle.manifest.get("resources") or {}, bundle.manifest.get("target") or {}
+def _systems(bundle: Run) -> Iterator[Row]:
+    said, target = bundle.manifest.resources, bundle.manifest.target
     sampled = read_rows(bundle)
     if sampled.empty:
         return  # of a study of millions of requests they are not even read
@@ -96,12 +95,12 @@ def _systems(bundle: Bundle) -> Iterator[Row]:
             "busiest_node_over_mean": _number(_busiest(used[LOADED].loc[NODE, "cpu_share"])),
             "idle_usage_subtracted": is_idle_known,
             "per_request": _each(grown * _seconds(spans[LOADED]), served) if is_counted else None,
-            "sampling": {key: said.get(key) for key in _SAMPLING},
-            "target": target.get("node"),
+            "sampling": {key: getattr(said, key, None) for key in _SAMPLING},
+            "target": target.node if target else None,
         }
 
 
-def read_rows(bundle: Bundle) -> pd.DataFrame:
+def read_rows(bundle: Run) -> pd.DataFrame:
     """Every sample of nodes, fronts and links in order of time; empty where nothing was sampled.
 
     Figures are floats, NaN where there is none. Raises BundleError for a file that is damaged.
@@ -123,14 +122,14 @@ def read_rows(bundle: Bundle) -> pd.DataFrame:
     return frame.sort_values("t_ns", kind="stable", ignore_index=True)
 
 
-def reclaim_of(bundle: Bundle, system: str) -> Reclaim | None:
+def reclaim_of(bundle: Run, system: str) -> Reclaim | None:
     """What `bundle` says of how space of a system was reclaimed. Raises BundleError."""
     document = read_document(bundle.directory, Reclaims)
     entries = document.systems if document is not None else ()
     return next((each for each in entries if each.system == system), None)
 
 
-def _requests(bundle: Bundle) -> pd.DataFrame:
+def _requests(bundle: Run) -> pd.DataFrame:
     """Every request that counts, one row each; of a run under load those of the load.
 
     Columns: system, is_ok, object_bytes, begin_ns, end_ns. Warm-up requests use as much as measured
@@ -157,7 +156,7 @@ def _requests(bundle: Bundle) -> pd.DataFrame:
 
 
 def _windows(
-    bundle: Bundle, system: str, rows: pd.DataFrame, requests: pd.DataFrame
+    bundle: Run, system: str, rows: pd.DataFrame, requests: pd.DataFrame
 ) -> dict[str, list[Span]]:
     """When it was IDLE, and when LOADED and soon after: of each time begin and end.
 
@@ -379,6 +378,6 @@ _MATRIX = replace(
 """Of a matrix nodes have a mean; their own figures are in the points' summaries."""
 
 
-def resources_of(source: Bundle | Sweep) -> Answer | None:
+def resources_of(source: Run | Matrix) -> Answer | None:
     """The section of a run, or of a matrix."""
-    return (RESOURCES if source.manifest.get("kind") != "matrix" else _MATRIX).of(source)
+    return (RESOURCES if source.manifest.kind != "matrix" else _MATRIX).of(source)

@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.endpoints import UNKNOWN, row_of, with_placement
+from wanlat.analysis.endpoints import row_of, with_placement
 from wanlat.analysis.figures.agreement import Comparison, compare
-from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of
 from wanlat.analysis.figures.rtt_steps import (
     counting,
     remarks,
@@ -37,11 +35,24 @@ from wanlat.analysis.names import (
     series_labels,
 )
 from wanlat.analysis.packets.evidence import PacketEvidence, Share, evidence_of
-from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, as_json
+from wanlat.analysis.section import (
+    ENDPOINT,
+    PLACED,
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    as_json,
+    figures_of,
+    series_of,
+)
 from wanlat.analysis.stats.intervals import Interval, of_mean
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.analysis.stats.round_trips import Estimate, Mode, estimate
 from wanlat.analysis.stats.slopes import Indexes, Values, levels_of
+from wanlat.bundle.documents import UNKNOWN, Promised
+from wanlat.bundle.run import Run, Series
 
 NAMED_FROM = 0.2
 """So great a share of the requests is named beside the greatest: where half of them make twice as
@@ -204,7 +215,7 @@ def named(round_trips_and_shares: Sequence[tuple[float, float]]) -> list[tuple[f
     return [one for n, one in enumerate(lengths) if n == 0 or one[1] >= NAMED_FROM]
 
 
-def round_trips(bundle: Bundle) -> Figures | None:
+def round_trips(bundle: Run) -> Figures | None:
     """The figures of every endpoint and placement, in the order of tables; arrays: RoundTrips.
 
     None where the study is not one of round trips. Besides the keys of summary.json a row has
@@ -220,7 +231,7 @@ def round_trips(bundle: Bundle) -> Figures | None:
     return figures_of((row | {"decided": decided([row])}, entry) for row, entry in pairs)
 
 
-def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
+def round_trips_of(bundle: Run) -> tuple[RoundTrips, ...]:
     """Every endpoint and placement of `bundle`, in the order of tables and charts.
 
     Empty where its study is not one of round trips. Raises BundleError where rtt_steps.json or the
@@ -234,13 +245,13 @@ def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
     return known
 
 
-def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
+def _round_trips_of(bundle: Run) -> list[RoundTrips]:
     steps, groups, least = rtt_steps(bundle), grouped(bundle.measured), stated(bundle, _LEAST)
     systems = {group.series.system for group in groups}
     decides = {
-        (system["name"], endpoint): what
-        for system in bundle.manifest.get("systems") or ()
-        for endpoint, what in system.get("decides", {}).items()
+        (system.name, endpoint): what
+        for system in bundle.manifest.systems
+        for endpoint, what in system.decides.items()
     }
     evidence = {system: evidence_of(bundle, system) for system in systems}
     meaningless = {system: why_meaningless(bundle, steps, system) for system in systems}
@@ -256,7 +267,7 @@ def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
         compared = Comparison(0, None)
         if estimated and estimated.modes:
             compared = compare(estimated.modes, estimated.members, points.chain)
-        known = least.get(group, {})
+        known = least.get(group)
         found.append(
             RoundTrips(
                 group=group,
@@ -272,8 +283,8 @@ def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
                 agrees=compared.agrees,
                 disagreement=compared.disagreement,
                 **{name: getattr(cost, name, None) for name in _COST},
-                least_round_trips=known.get("round_trips"),
-                least_why=known.get("why") or None,
+                least_round_trips=known.round_trips if known else None,
+                least_why=(known.why or None) if known else None,
                 decides=decides.get((system, group.endpoint)),
                 points=points,
             )
@@ -281,7 +292,7 @@ def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
     return found
 
 
-def stated(bundle: Bundle, key: str) -> dict[Group, Mapping[str, Any]]:
+def stated(bundle: Run, key: str) -> dict[Group, Promised]:
     """What the manifest knows of round trips beforehand, by what it is of.
 
     `least_round_trips`: what no store can beat (`round_trips`, None: not known) and `why`;
@@ -289,12 +300,10 @@ def stated(bundle: Bundle, key: str) -> dict[Group, Mapping[str, Any]]:
     """
     return {
         Group(
-            Series(str(system["name"]), str(system["version"])),
-            entry["endpoint"],
-            entry.get("placement") or UNKNOWN,
+            Series(system.name, system.version), entry.endpoint, entry.placement or UNKNOWN
         ): entry
-        for system in bundle.manifest.get("systems") or ()
-        for entry in system.get(key) or ()
+        for system in bundle.manifest.systems
+        for entry in getattr(system, key)
     }
 
 

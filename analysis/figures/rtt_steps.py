@@ -8,16 +8,16 @@ is so here, is said by `why_meaningless`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle, site_of_name
 from wanlat.analysis.names import count, display_system, listing
 from wanlat.analysis.stats.modes import MIN_RTTS
+from wanlat.bundle import documents
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document
+from wanlat.bundle.run import Run
 
 EQUAL_WITHIN_MS = 1.0
 EQUAL_WITHIN = 0.05
@@ -33,7 +33,7 @@ _DISTURBING = {
 """Impairments that do not forbid the number, and widen it or move the intercept."""
 
 
-def rtt_steps(bundle: Bundle) -> tuple[RttStep, ...]:
+def rtt_steps(bundle: Run) -> tuple[RttStep, ...]:
     """Every RTT step of every system, in the order taken; none where none was reached.
 
     Raises BundleError where they are damaged.
@@ -71,7 +71,7 @@ def rows_that_count(rows: pd.DataFrame, steps: Sequence[RttStep], system: str) -
     return rows[rows["rtt_step"].isin(known).fillna(False).to_numpy(dtype=bool)]
 
 
-def why_meaningless(bundle: Bundle, steps: Sequence[RttStep], system: str) -> str | None:
+def why_meaningless(bundle: Run, steps: Sequence[RttStep], system: str) -> str | None:
     """Why no number of round trips can be given of `system`, in a sentence; None if it can.
 
     That is where the links had jitter (a slope would be that of the longest of several draws),
@@ -97,7 +97,7 @@ def why_meaningless(bundle: Bundle, steps: Sequence[RttStep], system: str) -> st
             f"{few}{among}{listed}. Through two points goes a line whatever the truth; at least "
             "three are needed to contradict it."
         )
-    site_of = site_of_name(bundle.manifest.get("topology"))
+    site_of = bundle.manifest.site_of
     for step in good:
         between = [
             (pair.measured_rtt_ms, f"{pair.source} → {pair.destination}")
@@ -118,7 +118,7 @@ def why_meaningless(bundle: Bundle, steps: Sequence[RttStep], system: str) -> st
     return None
 
 
-def remarks(bundle: Bundle, steps: Sequence[RttStep]) -> tuple[str, ...]:
+def remarks(bundle: Run, steps: Sequence[RttStep]) -> tuple[str, ...]:
     """What was left out of all figures, and what of the links is in them, in sentences."""
     said = []
     rows = bundle.measured
@@ -137,8 +137,9 @@ def remarks(bundle: Bundle, steps: Sequence[RttStep]) -> tuple[str, ...]:
     known = {(step.system, step.rtt_step) for step in steps}
     if stray := sum(of not in known for of in of_rows):  # as of a run that was killed in a step
         said.append(f"{count(stray, 'request')} left out: what RTT the links had is not on record.")
-    links: Any = (bundle.manifest.get("topology") or {}).get("links") or {}
-    every = [links.get("default") or {}, *(links.get("pairs") or ())]
+    topology = bundle.manifest.topology
+    links = (topology and topology.links) or documents.Links()
+    every = [links.default or {}, *links.pairs]
     if present := [name for name in _DISTURBING if any(link.get(name) for link in every)]:
         effects = "; ".join(_DISTURBING[name] for name in present)
         said.append(f"The links have {' and '.join(present)}: {effects}.")

@@ -5,28 +5,33 @@ Every request is timed alone, so that requests per second and throughput follow 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from wanlat.analysis import statistics
-from wanlat.analysis.bundle import Bundle, Series, sites_by_node
-from wanlat.analysis.endpoints import (
-    LOCAL,
-    PLACEMENTS,
-    REMOTE,
-    UNKNOWN,
-    operations,
-    with_placement,
-)
+from wanlat.analysis.endpoints import operations, with_placement
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.groups import seed_for, seed_of
 from wanlat.analysis.names import change, digits, size, with_interval
-from wanlat.analysis.report.section import PLACED, Column, Note, Section
+from wanlat.analysis.section import (
+    PLACED,
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    figures_of,
+    series_of,
+    short,
+)
 from wanlat.analysis.statistics import Ratio, outliers_of
 from wanlat.analysis.stats.intervals import Values
-from wanlat.analysis.sweep import Sweep, bytes_of
+from wanlat.bundle import documents
+from wanlat.bundle.documents import LOCAL, PLACEMENTS, REMOTE, UNKNOWN
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run, Series
+from wanlat.bundle.units import bytes_of
 
 FRESH, ONE = "fresh", "one"
 """Kinds of keys: each written once, or one that is written again and again."""
@@ -37,7 +42,7 @@ _OF_LATENCY = (
 )
 
 
-def sizes(bundle: Bundle) -> Figures | None:
+def sizes(bundle: Run) -> Figures | None:
     """The figures of every read and write in `bundle`; None where its network was wrong.
 
     Statistics are over the `ok` of `n` requests. `mean_over_median` says how skewed they are.
@@ -46,10 +51,10 @@ def sizes(bundle: Bundle) -> Figures | None:
     return figures_of(_rows(bundle)) if bundle.is_trusted else None
 
 
-def _rows(bundle: Bundle) -> Iterator[tuple[Row, Values]]:
-    study: Mapping[str, Any] = bundle.manifest.get("study") or {}
-    nodes = study.get("nodes") or len(sites_by_node(bundle.manifest.get("topology"))) or None
-    object_bytes, found = bytes_of(study.get(SIZE)), latency(bundle)
+def _rows(bundle: Run) -> Iterator[tuple[Row, Values]]:
+    study = bundle.manifest.study or documents.Study()
+    nodes = study.nodes or len(bundle.manifest.site_of_node) or None
+    object_bytes, found = bytes_of(study.object_size), latency(bundle)
     if found is None or object_bytes is None:
         return
     for row, entry in zip(found.rows, found.arrays, strict=True):
@@ -62,7 +67,7 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, Values]]:
             "nodes": nodes,
             "operation": does,
             "object_bytes": object_bytes,
-            "keys": ONE if study.get(KEYS) == "same" else FRESH,
+            "keys": ONE if study.key_mode == "same" else FRESH,
             "requests_per_s": short(1e3 / float(ms.mean())),
             "bytes_per_s": short(1e3 / float(ms.mean()) * object_bytes),
             "outliers": outliers_of(ms).to_json(),
@@ -71,15 +76,15 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, Values]]:
         yield figures, ms
 
 
-def by_place(sweep: Sweep, figures: Figures) -> Figures | None:
+def by_place(matrix: Matrix, figures: Figures) -> Figures | None:
     """Those of a matrix over sizes in an order in which systems that compare stand together.
 
     None of a matrix in which sizes are no parameter.
     """
-    if not any(parameter.name == SIZE for parameter in sweep.parameters):
+    if not any(parameter.name == SIZE for parameter in matrix.parameters):
         return None
     others = tuple(name for name in figures.parameters if name not in (SIZE, "nodes", KEYS))
-    systems = [point.system for point in sweep.points]
+    systems = [point.system for point in matrix.points]
 
     def place(pair: tuple[Row, Any]) -> tuple[Any, ...]:
         row, _ = pair
@@ -140,6 +145,7 @@ def _more(row: Row) -> str:
 
 SIZES = Section(
     key="sizes",
+    of_runs=False,
     title="Object sizes",
     figures=sizes,
     across=by_place,

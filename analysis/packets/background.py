@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.packets.record import Bools, Ints, Record, messages_of, steps_of
+from wanlat.bundle.run import Run
 
 Span = tuple[int, int]
 
@@ -46,7 +46,7 @@ class Background:
     idle: Ints
 
 
-def read_background(bundle: Bundle, record: Record) -> Background:
+def read_background(bundle: Run, record: Record) -> Background:
     """Learn a bundle's background in the idle windows of its RTT steps; none without them."""
     idle = [one.idle_ns for one in steps_of(bundle, record.system) if one.idle_ns is not None]
     samples = bundle.samples

@@ -33,7 +33,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from wanlat.analysis.bundle import MEASURED_PHASE, Bundle, Series
 from wanlat.analysis.groups import Group, grouped
 from wanlat.analysis.packets.background import Background, read_background
 from wanlat.analysis.packets.critical_path import critical_paths
@@ -49,6 +48,7 @@ from wanlat.analysis.packets.record import (
 from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_json
+from wanlat.bundle.run import MEASURED_PHASE, Run, Series
 
 NAME = "chains.json"
 
@@ -90,7 +90,7 @@ class PacketEvidence:
 _KEPT = TypeAdapter(GroupEvidence)
 
 
-def evidence_of(bundle: Bundle, system: str) -> PacketEvidence:
+def evidence_of(bundle: Run, system: str) -> PacketEvidence:
     """Read what the packet record has of a system. Raises BundleError where it is damaged.
 
     Where the record was thrown away, it is what an earlier report found in it.
@@ -128,7 +128,7 @@ def to_keep(directory: Path, derived: Mapping[str, Any]) -> str | None:
     return json.dumps({"systems": systems}, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def _read_kept(bundle: Bundle, system: str) -> PacketEvidence | None:
+def _read_kept(bundle: Run, system: str) -> PacketEvidence | None:
     """What an earlier report found of a system; None where it found nothing, or is of other
     samples. Raises BundleError where the file is damaged.
     """
@@ -152,7 +152,7 @@ def _read_kept(bundle: Bundle, system: str) -> PacketEvidence | None:
     return PacketEvidence(None, trips, groups) if is_same else None
 
 
-def _from_record(bundle: Bundle, system: str) -> PacketEvidence:
+def _from_record(bundle: Run, system: str) -> PacketEvidence:
     why = why_no_record(bundle, system)
     record = read_record(bundle, system) if why is None else None
     if record is None:

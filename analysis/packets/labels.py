@@ -43,7 +43,7 @@ def labels_of(
 
     `capture` is the pcapng file that the record was made from; where it is missing nothing is told.
     First bytes are an aside, and a trace is drawn without them too. `messages` tells those of the
-    system's own protocol, see `Bundle`.
+    system's own protocol, see `Run`.
     """
     keys = ["row", "is_tcp", "stream", "source_port", "target_port"]
     rows = record.packets.loc[sorted(set(places)), keys]

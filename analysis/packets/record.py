@@ -24,18 +24,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle, sites_by_node
 from wanlat.bundle import beneath
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import parquet_file, read_document
+from wanlat.bundle.run import Run
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -96,29 +95,29 @@ class Record:
         return self.nodes.index(name) if name in self.nodes else None
 
 
-def why_no_record(bundle: Bundle, system: str) -> str | None:
+def why_no_record(bundle: Run, system: str) -> str | None:
     """Why there is nothing to read of a system's packets, in a sentence; None if there is."""
-    capture = bundle.manifest.get("capture")
-    if not isinstance(capture, Mapping):
+    capture = bundle.manifest.capture
+    if capture is None:
         return "The run kept no packet record, so there is no second answer."
-    if capture.get("table_error"):
-        return f"The table of packets could not be made: {capture['table_error']}"
+    if capture.table_error:
+        return f"The table of packets could not be made: {capture.table_error}"
     if not beneath.is_file(bundle.directory / FILE):
         return f"{FILE} is not in the bundle; `wanlat capture table` makes it again."
-    for entry in capture.get("files") or []:
-        if entry.get("system") == system and not entry.get("packets"):
-            ended = f": {entry['ended']}" if entry.get("ended") else ""
+    for entry in capture.files:
+        if entry.system == system and not entry.packets:
+            ended = f": {entry.ended}" if entry.ended else ""
             return f"The packet record has nothing of {system}{ended}."
     return None
 
 
-def steps_of(bundle: Bundle, system: str) -> list[RttStep]:
+def steps_of(bundle: Run, system: str) -> list[RttStep]:
     """The RTT steps of one system, in the order taken; none of a run without."""
     steps = read_document(bundle.directory, RttSteps)
     return [one for one in steps.rtt_steps if one.system == system] if steps is not None else []
 
 
-def read_record(bundle: Bundle, system: str) -> Record | None:
+def read_record(bundle: Run, system: str) -> Record | None:
     """The packets of one system's lab; None if none were recorded of it.
 
     Raises BundleError where the table is damaged.
@@ -136,11 +135,14 @@ def read_record(bundle: Bundle, system: str) -> Record | None:
             )
         if frame.empty:
             return None
-        files = (bundle.manifest.get("capture") or {}).get("files") or []
-        was_ended = any(one.get("system") == system and one.get("ended") for one in files)
+        capture = bundle.manifest.capture
+        files = capture.files if capture else ()
+        was_ended = any(each.system == system and each.ended for each in files)
         ended_ns = int(frame["entry_ns"].max()) if was_ended else None
         frame = frame[~_is_calibration(frame, bundle, system)]
-        return record_of(frame, system, bundle.manifest, ended_ns)
+        manifest = bundle.manifest
+        target = manifest.target.node if manifest.target else None
+        return record_of(frame, system, manifest.site_of_node, target, ended_ns)
     except (
         OSError,
         pa.ArrowException,
@@ -156,18 +158,22 @@ def read_record(bundle: Bundle, system: str) -> Record | None:
 
 
 def record_of(
-    frame: pd.DataFrame, system: str, manifest: Mapping[str, Any], ended_ns: int | None = None
+    frame: pd.DataFrame,
+    system: str,
+    sites: Mapping[str, str],
+    target: str | None = None,
+    ended_ns: int | None = None,
 ) -> Record:
     """The record of a system's rows of packets.parquet, whose index is their number among them.
 
-    Of the manifest it takes the topology and the target node. Packets of calibration are not
-    distinguished here.
+    `sites`: the site of each node; `target`: the node that requests went to. Packets of
+    calibration are not distinguished here.
     """
     frame = frame[~frame["duplicate"].astype(bool) & frame["entry_ns"].notna()]
     frame = frame.sort_values("entry_ns", kind="stable")
-    site_of, name_of = _nodes(frame, manifest.get("topology"))
-    sites = tuple(dict.fromkeys(site_of.values()))
-    nodes = sorted(site_of, key=lambda node: sites.index(site_of[node]))
+    site_of, name_of = _nodes(frame, sites)
+    known = tuple(dict.fromkeys(site_of.values()))
+    nodes = sorted(site_of, key=lambda node: known.index(site_of[node]))
     place = {address: nodes.index(name) for address, name in name_of.items()}
 
     names = {"bytes": "wire_bytes", "tcp_flags": "flags", "tcp_seq": "seq", "tcp_ack": "ack"}
@@ -186,14 +192,13 @@ def record_of(
     packets["end"] = packets["seq"] + packets["payload_bytes"] + (packets["flags"] & SYN != 0)
     other = packets["flags"] & (SYN | FIN | RST) != 0
     packets["is_bare_ack"] = packets["is_tcp"] & is_empty & ~other
-    target = manifest.get("target")
     return Record(
         system=system,
         nodes=tuple(nodes),
-        sites=sites,
-        node_site=np.array([sites.index(site_of[node]) for node in nodes], dtype=np.int64),
+        sites=known,
+        node_site=np.array([known.index(site_of[node]) for node in nodes], dtype=np.int64),
         packets=packets,
-        asked=target.get("node") if isinstance(target, Mapping) else None,
+        asked=target,
         ended_ns=ended_ns,
     )
 
@@ -219,7 +224,7 @@ def _unwrapped(seq: pd.Series[int], stream: pd.Series[int]) -> pd.Series[int]:
     return seq.groupby(stream).transform("first") + steps.groupby(stream).cumsum()
 
 
-def _is_calibration(frame: pd.DataFrame, bundle: Bundle, system: str) -> pd.Series[bool]:
+def _is_calibration(frame: pd.DataFrame, bundle: Run, system: str) -> pd.Series[bool]:
     """Which packets are calibration's: its echoes are ICMP, its trains UDP while it lasts.
 
     It lasts until the event that ends it, and at each RTT step.
@@ -239,20 +244,20 @@ def _is_calibration(frame: pd.DataFrame, bundle: Bundle, system: str) -> pd.Seri
     return (protocol != TCP) & ((protocol != UDP) | inside)
 
 
-def _nodes(frame: pd.DataFrame, topology: object) -> tuple[dict[str, str], dict[str, str]]:
+def _nodes(frame: pd.DataFrame, sites: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The site of each node by its name, and the name of each address in the record.
 
     Nodes that no packet was seen of have their place too: a client may be one.
     """
     members: dict[str, list[str]] = {}
-    for node, site in sites_by_node(topology).items():
+    for node, site in sites.items():
         members.setdefault(site, []).append(node)
     known = {
         f"10.{number}.{place // 254}.{place % 254 + 1}": node
         for number, nodes in enumerate(members.values(), start=1)
         for place, node in enumerate(nodes)
     }
-    site_of = sites_by_node(topology)
+    site_of = {**sites}
     name_of: dict[str, str] = {}
     for end in ("source", "target"):
         seen = frame[[f"{end}_address", end]].drop_duplicates()

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError, one_line, refusing
-from wanlat.bundle.read import read_json, read_manifest
+from wanlat.bundle.read import read_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from wanlat.analysis.bundle import Bundle, MessagesOf
     from wanlat.analysis.report.html import Picture
     from wanlat.analysis.summary import Summary
-    from wanlat.analysis.sweep import Sweep
+    from wanlat.bundle.matrix import Matrix
+    from wanlat.bundle.run import MessagesOf, Run
 
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.
@@ -40,7 +40,7 @@ class Report:
     tables_path: Path | None = None
 
     @property
-    def bundle(self) -> Bundle | Sweep:
+    def bundle(self) -> Run | Matrix:
         """What it is of."""
         return self.summary.source
 
@@ -50,7 +50,7 @@ def report(
 ) -> Report:
     """Write summary.json, tables.md, charts/ and report.html of the run or matrix in `directory`.
 
-    Charts are PNG; with `svg` there is an SVG beside each. `messages_of`: see `Bundle`.
+    Charts are PNG; with `svg` there is an SVG beside each. `messages_of`: see `Run`.
     A matrix is reported however few of its points are complete; points' own bundles are left alone.
     A study at several RTTs gets charts of round trips in place of the one of latencies: over all
     RTTs those are of no network. No chart of latencies is drawn where calibration failed in a lab
@@ -110,17 +110,10 @@ def page_of(directory: Path, messages_of: MessagesOf) -> str:
 
 
 def _summary(directory: Path, messages_of: MessagesOf) -> Summary:
-    from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.summary import summarize
-    from wanlat.analysis.sweep import is_sweep, read_sweep
+    from wanlat.bundle.matrix import read_source
 
-    is_matrix = is_sweep(directory)
-    if not is_matrix and read_manifest(directory).kind == "drills":
-        raise BundleError(
-            f"{directory} holds several drills. `wanlat report {directory}` writes the report of "
-            f"each; `wanlat drill matrix {directory} -o DIR` lays them beside each other."
-        )
-    return summarize(read_sweep(directory) if is_matrix else read_bundle(directory, messages_of))
+    return summarize(read_source(directory, messages_of))
 
 
 def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
@@ -136,7 +129,7 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
 def _tables(summary: Summary) -> str | None:
     """The page of every table, those that are too long for a terminal too; None without any."""
-    from wanlat.analysis.grid import escaped, markdown
+    from wanlat.analysis.section import escaped, markdown
 
     tables = [markdown(grid) for _, grid in summary.grids()]
     notes = "".join(f"- {escaped(one_line(note))}\n" for note in summary.notes)
@@ -156,7 +149,7 @@ def charts_of(summary: Summary) -> Iterator[tuple[str, Figure]]:
     if calibration is not None and calibration.pairs:
         from wanlat.analysis.charts.calibration import draw
 
-        yield "calibration", draw(calibration.document)
+        yield "calibration", draw(calibration.model_dump())
 
 
 def _traces(directory: Path) -> Iterator[Picture]:

@@ -10,7 +10,8 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from wanlat.analysis.claims import Verdict
-from wanlat.analysis.endpoints import UNKNOWN, with_placement
+from wanlat.analysis.endpoints import with_placement
+from wanlat.bundle.documents import UNKNOWN
 from wanlat.bundle.errors import BundleError
 
 Document = Mapping[str, Any]

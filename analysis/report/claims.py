@@ -12,13 +12,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.bundle import name_of, read_manifest
 from wanlat.analysis.claims import DECIDED_BY, Verdict, corrected_for, evaluated, table_of
-from wanlat.analysis.grid import markdown
 from wanlat.analysis.report import replace_text
 from wanlat.analysis.report.index import PAGE
+from wanlat.analysis.section import markdown
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import bundles_below, read_json
+from wanlat.bundle.read import bundles_below, read_json, read_manifest
+from wanlat.bundle.run import name_of
 
 
 def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path) -> Path:
@@ -28,7 +28,7 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     one are corrected for together. Raises BundleError where there is no bundle below `places`, one
     has no summary.json, or `out` cannot be written.
     """
-    kinds = {each: read_manifest(each)["kind"] for place in places for each in bundles_below(place)}
+    kinds = {each: read_manifest(each).kind for place in places for each in bundles_below(place)}
     # Of a point its matrix may have the documents.
     lies_in = {
         os.path.relpath(each, out): os.path.relpath(each.parents[1], out)
@@ -91,14 +91,14 @@ def _about(claim: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def _topologies(directory: Path) -> list[str]:
     manifest = read_manifest(directory)
-    return [*(manifest.get("topologies") or [manifest["topology"]["name"]])]
+    return [*(manifest.topologies or [name_of(manifest.topology, "unknown")])]
 
 
 def _measured(directory: Path) -> set[tuple[str, str]]:
     """Which study of which systems a bundle is."""
     manifest = read_manifest(directory)
-    study = manifest["drill" if manifest["kind"] == "drill" else "study"]
-    return {(name_of(study, "unknown"), str(each["name"])) for each in manifest["systems"]}
+    study = name_of(manifest.subject, "unknown")
+    return {(study, each.name) for each in manifest.systems}
 
 
 def _summary(directory: Path, out: Path) -> dict[str, Any]:

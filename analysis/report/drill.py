@@ -12,18 +12,17 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.claims import Verdict
-from wanlat.analysis.figures.drill.matrix import DrillMatrix, Run, read_matrix, worst
+from wanlat.analysis.figures.drill.matrix import DrillMatrix, DrillRun, read_drills, worst
 from wanlat.analysis.figures.drill.read import ENDED, Drill, fault_label, how_it_ended, read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of
-from wanlat.analysis.grid import Grid, markdown
 from wanlat.analysis.names import EN_DASH, count, format_ms, listing, row_labels, series_labels
 from wanlat.analysis.report import replace_text
-from wanlat.analysis.report.section import Column
+from wanlat.analysis.section import Column, Grid, markdown
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from wanlat.analysis.bundle import Bundle
 
 Row = Mapping[str, Any]
 
@@ -222,9 +221,11 @@ class DrillReport:
         return {"drill-timeline": draw(self.drill)}
 
 
-def drill_report(bundle: Bundle) -> DrillReport | None:
-    """The report of the drill that left `bundle`; None where a study did."""
-    return DrillReport(read_drill(bundle)) if bundle.is_drill else None
+def drill_report(source: Run | Matrix) -> DrillReport | None:
+    """The report of the drill that left `source`; None where a study did."""
+    if isinstance(source, Matrix) or not source.is_drill:
+        return None
+    return DrillReport(read_drill(source))
 
 
 def _phase_rows(drill: Drill) -> Iterator[Row]:
@@ -286,7 +287,7 @@ def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     from wanlat.analysis.charts import style
 
     draw = resolve_name("wanlat.analysis.charts.drill_matrix:draw")
-    matrix = read_matrix(places)
+    matrix = read_drills(places)
     document = json.dumps(matrix.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     texts = {
         "matrix.json": f"{document}\n",
@@ -349,7 +350,7 @@ def finding_of_matrix(matrix: DrillMatrix) -> str:
     return f"{title_of_matrix(matrix)}; writes lost or wrong: {', '.join(said)}"
 
 
-def recovery_text(run: Run) -> str:
+def recovery_text(run: DrillRun) -> str:
     """How long until all was normal again, or why nobody can say.
 
     Of one that ran beside others only whether: a busy machine is slow to heal a store.
@@ -365,7 +366,7 @@ def recovery_text(run: Run) -> str:
     return "back" if figures["at_once"] > 1 else f"back in {seconds(back_s)}"
 
 
-def durability_text(runs: Sequence[Run]) -> str:
+def durability_text(runs: Sequence[DrillRun]) -> str:
     """What was lost, in the worst of the runs of a cell, and of how many runs that is said."""
     run = worst(runs)
     counts = run.figures["durability"]

@@ -24,16 +24,16 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.claims import Verdict
-from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.report.strip import strip_of
+from wanlat.analysis.section import Grid
 from wanlat.analysis.summary import Summary
-from wanlat.analysis.sweep import Sweep
 from wanlat.bundle import beneath
-from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.documents import OUTCOMES, Manifest
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run
 
 PAGE = Path(__file__).with_name("page")
 CALIBRATION = "calibration"
@@ -140,7 +140,7 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _strip(sources: Sequence[tuple[str, Bundle | Sweep]]) -> dict[str, Any]:
+def _strip(sources: Sequence[tuple[str, Run | Matrix]]) -> dict[str, Any]:
     """The samples; where a column that figures do not need is damaged, why there are none."""
     try:
         return strip_of(sources) | {"why": None}
@@ -154,6 +154,7 @@ def _strip(sources: Sequence[tuple[str, Bundle | Sweep]]) -> dict[str, Any]:
 def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dict[str, Any]:
     """All that a template needs of a run or a matrix."""
     source, manifest = summary.source, summary.source.manifest
+    document = manifest.model_dump(exclude_unset=True)
     images = _images(pictures, letter)
     grids = [grid for _, grid in summary.grids()]
     plate = list(_plate(source))
@@ -161,15 +162,14 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
     findings: dict[str, str] = {}
     for chart in charts:
         findings.setdefault(chart["title"], chart["anchor"])
-    own = manifest.get("drill" if manifest.get("kind") == "drill" else "study") or {}
     return {
         "letter": letter,
         "name": source.study,
         "topology": source.topology,
-        "kind": str(manifest.get("kind")),
+        "kind": manifest.kind,
         "directory": str(source.directory) if letter else source.directory.name,
-        "about": str(own.get("description") or ""),
-        "when": _instant(manifest.get("started")),
+        "about": (manifest.subject and manifest.subject.description) or "",
+        "when": _instant(manifest.started),
         "plate": plate,
         "is_bad": any(bad for _, _, bad in plate),
         "charts": charts,
@@ -185,7 +185,7 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
         "left_out": list(_left_out(source)),
         "calibration": _calibration(source, images),
         "definitions": {key: str(text) for key, text in _definitions(summary).items()},
-        "documents": [("manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False))],
+        "documents": [("manifest.json", json.dumps(document, indent=2, ensure_ascii=False))],
     }
 
 
@@ -223,11 +223,11 @@ def _with_palette(png: bytes) -> bytes:
     return made.getvalue()
 
 
-def _plate(source: Bundle | Sweep) -> Iterator[tuple[str, str, bool]]:
+def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
     """What a reader must know first: name, value, and whether it is not as it should be."""
     is_complete = source.status == "complete"
     yield "status", source.status, not is_complete
-    if isinstance(source, Bundle) and source.is_drill:
+    if isinstance(source, Run) and source.is_drill:
         from wanlat.analysis.figures.drill.read import read_drill
 
         failures = read_drill(source)["failures"]
@@ -236,7 +236,7 @@ def _plate(source: Bundle | Sweep) -> Iterator[tuple[str, str, bool]]:
             f"{count(len(failures), 'failure')}" if failures else "passed",
             bool(failures),
         )
-    if isinstance(source, Sweep):
+    if isinstance(source, Matrix):
         complete, every = len(source.complete), len(source.points)
         yield "points", f"{complete} of {every} complete", complete < every
     bundles = _bundles_of(source)
@@ -261,18 +261,18 @@ def _plate(source: Bundle | Sweep) -> Iterator[tuple[str, str, bool]]:
         yield CALIBRATION, f"failed{of}" if failed else "passed", failed > 0
     elif bundles:
         yield CALIBRATION, "none stored", False
-    if backend := source.manifest.get("backend"):
-        yield "backend", str(backend), False
-    yield "seed", str(source.manifest.get("seed", EN_DASH)), False
+    if backend := source.manifest.backend:
+        yield "backend", backend, False
+    yield "seed", str(EN_DASH if source.manifest.seed is None else source.manifest.seed), False
 
 
-def _bundles_of(source: Bundle | Sweep) -> list[Bundle]:
-    if isinstance(source, Bundle):
+def _bundles_of(source: Run | Matrix) -> list[Run]:
+    if isinstance(source, Run):
         return [source]
     return [point.bundle for point in source.complete if point.bundle is not None]
 
 
-def _outcomes(bundles: Sequence[Bundle]) -> Counter[str]:
+def _outcomes(bundles: Sequence[Run]) -> Counter[str]:
     found = Counter[str]()
     for bundle in bundles:
         rows = bundle.timed
@@ -313,47 +313,40 @@ def _instant(text: object) -> str:
     return str(text or "").replace("T", " ").replace("+00:00", " UTC")
 
 
-def _facts(manifest: Mapping[str, Any]) -> Iterator[Fact]:
+def _facts(manifest: Manifest) -> Iterator[Fact]:
     """Where it was measured, and how."""
-    if command := manifest.get("command"):
-        yield "command", shlex.join(map(str, command))
+    if command := manifest.command:
+        yield "command", shlex.join(command)
     for key in ("reason", "started", "ended", "wanlat", "kernel"):
-        if value := manifest.get(key):
+        if value := getattr(manifest, key):
             yield key, _instant(value)
-    cpu = manifest.get("cpu") or {}
-    if cpu:
-        yield (
-            "processor",
-            ", ".join(
-                str(value)
-                for value in (cpu.get("model"), cpu.get("cores") and f"{cpu['cores']} cores")
-                if value
-            ),
-        )
-    if memory := manifest.get("memory_bytes"):
+    if cpu := manifest.cpu:
+        parts = (cpu.model, cpu.cores and f"{cpu.cores} cores")
+        yield "processor", ", ".join(str(part) for part in parts if part)
+    if memory := manifest.memory_bytes:
         yield "memory", f"{memory / 2**30:.1f} GiB"
     for key in ("backend", "storage", "shard"):
-        if value := manifest.get(key):
+        if value := getattr(manifest, key):
             yield key, str(value)
     for key in ("client", "target"):
-        place = manifest.get(key)
-        if isinstance(place, Mapping):
-            yield key, ", ".join(f"{name} {value}" for name, value in place.items())
-    if tcp := manifest.get("tcp"):
+        if place := getattr(manifest, key):
+            named = place.model_dump(exclude_unset=True).items()
+            yield key, ", ".join(f"{name} {value}" for name, value in named)
+    if tcp := manifest.tcp:
         yield "TCP settings", "; ".join(f"{key} {value}" for key, value in tcp.items())
 
 
-def _programs(source: Bundle | Sweep) -> Iterator[dict[str, str]]:
+def _programs(source: Run | Matrix) -> Iterator[dict[str, str]]:
     """Each system and what runs beside it: version, options, hash of its program; once."""
     seen = set()
     for bundle in _bundles_of(source):
-        for entry in bundle.manifest.get("systems") or ():
-            for program in (entry, *(entry.get("beside") or ())):
-                options = (program.get("options") or {}).items()
+        for entry in bundle.manifest.systems:
+            for program in (entry, *entry.beside):
+                options = entry.options.items() if program is entry else ()
                 made = {
-                    "name": display_system(str(program.get("name"))),
-                    "version": str(program.get("version")),
-                    "sha256": str(program.get("sha256") or ""),
+                    "name": display_system(program.name),
+                    "version": program.version,
+                    "sha256": program.sha256 or "",
                     "options": ", ".join(f"{k} {_short(v)}" for k, v in options),
                 }
                 if (key := tuple(made.values())) not in seen:
@@ -366,7 +359,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _left_out(source: Bundle | Sweep) -> Iterator[str]:
+def _left_out(source: Run | Matrix) -> Iterator[str]:
     """What is in the bundle and in no figure."""
     phases, late, cut = Counter[str](), 0, 0
     for bundle in _bundles_of(source):
@@ -379,14 +372,14 @@ def _left_out(source: Bundle | Sweep) -> Iterator[str]:
         yield f"{count(late, 'sample')} of moments at which the network was late."
     if cut:
         yield "The last line of samples.jsonl, which is cut short."
-    if isinstance(source, Sweep) and (missing := source.missing):
+    if isinstance(source, Matrix) and (missing := source.missing):
         whys = [f"{point.name} ({point.why_missing})" for point in missing]
         yield f"{count(len(missing), 'point')}: {listing(whys, _NAMED_AT_MOST)}."
 
 
-def _calibration(source: Bundle | Sweep, images: Sequence[Mapping[str, Any]]) -> Any:
+def _calibration(source: Run | Matrix, images: Sequence[Mapping[str, Any]]) -> Any:
     """What every pair was requested to be, and was; None of a matrix, and where none is stored."""
-    found = source.calibration if isinstance(source, Bundle) else None
+    found = source.calibration if isinstance(source, Run) else None
     if found is None or not found.pairs:
         return None
     headers = (

@@ -11,17 +11,16 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from wanlat.analysis.bundle import read_manifest
 from wanlat.analysis.endpoints import with_placement
-from wanlat.analysis.figures.drill.matrix import DrillMatrix, Run, read_matrix, worst
+from wanlat.analysis.figures.drill.matrix import DrillMatrix, DrillRun, read_drills, worst
 from wanlat.analysis.figures.index import RTT_MS, Line, no_slope, read_lines, what_decides
 from wanlat.analysis.figures.round_trips import path_cell
-from wanlat.analysis.grid import Grid, markdown
 from wanlat.analysis.names import count, series_labels, shortened
 from wanlat.analysis.report import replace_text
 from wanlat.analysis.report.drill import NOT_RUN, durability_text, recovery_text, scaled
+from wanlat.analysis.section import Grid, markdown
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import bundles_below
+from wanlat.bundle.read import bundles_below, read_manifest
 
 PAGE, CHART = "README.md", "round-trips"
 
@@ -36,16 +35,16 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     from wanlat.analysis.charts.style import save
 
     found = sorted({each for place in places for each in bundles_below(place)})
-    studies = [each for each in found if read_manifest(each)["kind"] == "study"]
+    studies = [each for each in found if read_manifest(each).kind == "study"]
     used, lines = read_lines(studies)
-    drills = [each for each in found if read_manifest(each)["kind"] == "drill"]
+    drills = [each for each in found if read_manifest(each).kind == "drill"]
     if not used and not drills:
         where = ", ".join(map(str, places))
         raise BundleError(
             f"There is no bundle of round trips and none of a drill below {where}. "
             "`wanlat run round-trips` and `wanlat drill run` make some."
         )
-    matrix = read_matrix(drills) if drills else None
+    matrix = read_drills(drills) if drills else None
     grids = [*([_operations(lines)] if lines else []), *([_drills(matrix)] if matrix else [])]
     pictures = save(draw(lines), out / CHART, svg=False) if lines else ()
     text = "\n".join(
@@ -128,7 +127,7 @@ def _drills(matrix: DrillMatrix) -> Grid:
     return Grid("Every system, every drill", headers, tuple(rows), frozenset(headers), (note,))
 
 
-def _recoveries(runs: Sequence[Run]) -> str:
+def _recoveries(runs: Sequence[DrillRun]) -> str:
     """When all was normal again in each run: "back in 30.2 s, 58.6 s or not back"."""
     back = "back in "
     said = dict.fromkeys(map(recovery_text, runs))

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.charts.style import styles
-from wanlat.analysis.endpoints import REMOTE, with_placement
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.groups import in_order, positions
 from wanlat.analysis.names import series_labels
-from wanlat.analysis.samples import read_rows
-from wanlat.analysis.sweep import Sweep
-from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.documents import OUTCOMES, REMOTE
+from wanlat.bundle.matrix import Matrix
+from wanlat.bundle.run import Run, Series
+from wanlat.bundle.samples import read_rows
 
 if TYPE_CHECKING:
     from wanlat.analysis.figures.drill.read import Drill
@@ -49,7 +49,7 @@ class Lane:
     columns: Mapping[str, list[Any]]
 
 
-def strip_of(sources: Sequence[tuple[str, Bundle | Sweep]]) -> dict[str, Any]:
+def strip_of(sources: Sequence[tuple[str, Run | Matrix]]) -> dict[str, Any]:
     """The lanes of runs, and of points of matrices, with their samples as a page has them.
 
     A lane is one endpoint's samples at one placement, or those of one client's reads or writes in a
@@ -134,13 +134,13 @@ def _evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     return chosen
 
 
-def _bundles(source: Bundle | Sweep) -> list[tuple[str, Bundle]]:
-    if isinstance(source, Bundle):
+def _bundles(source: Run | Matrix) -> list[tuple[str, Run]]:
+    if isinstance(source, Run):
         return [("", source)]
     return [(point.name, point.bundle) for point in source.complete if point.bundle is not None]
 
 
-def _lanes(bundle: Bundle, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
+def _lanes(bundle: Run, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
     """Each lane's rows, as little of them as tells which to show, and what the page says of it."""
     if bundle.is_drill:
         from wanlat.analysis.figures.drill.requests import PHASES
@@ -163,7 +163,7 @@ def _lanes(bundle: Bundle, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]
         yield group.series, bundle.timed.iloc[groups[group]], facts
 
 
-def _shown(bundle: Bundle, lanes: Sequence[pd.DataFrame], most: int) -> list[dict[str, list[Any]]]:
+def _shown(bundle: Run, lanes: Sequence[pd.DataFrame], most: int) -> list[dict[str, list[Any]]]:
     """The columns of what is shown of each lane, read at once."""
     kept = [
         each.index[
@@ -206,7 +206,7 @@ def columns_of(rows: pd.DataFrame, is_drill: bool) -> dict[str, list[Any]]:
     return columns
 
 
-def _zero_us(bundle: Bundle, shown: Sequence[Mapping[str, list[Any]]]) -> int:
+def _zero_us(bundle: Run, shown: Sequence[Mapping[str, list[Any]]]) -> int:
     """When times count from: of a drill its origin, else when the first of its samples was sent."""
     if bundle.is_drill:
         return round((_drill(bundle).origin_ns or 0) / 1e3)
@@ -230,13 +230,13 @@ def timeline(drill: Row) -> Row:
     }
 
 
-def _drill(bundle: Bundle) -> Drill:
+def _drill(bundle: Run) -> Drill:
     from wanlat.analysis.figures.drill.read import read_drill  # not for every report
 
     return read_drill(bundle)
 
 
-def _is_even(bundle: Bundle) -> bool:
+def _is_even(bundle: Run) -> bool:
     """Whether multiples of one RTT mean something for all samples of a run."""
     rtt = bundle.measured_rtt
     return rtt is not None and rtt.is_uniform and not bundle.has_rtt_steps

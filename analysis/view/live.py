@@ -10,13 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import UNCOUNTED_PHASES, Series
-from wanlat.analysis.endpoints import REMOTE, UNKNOWN, with_placement
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.drill.requests import PHASES, happened, read_events
 from wanlat.analysis.names import count
 from wanlat.analysis.report.strip import READ, Lane, columns_of, document, since, timeline
 from wanlat.bundle import beneath, documents
+from wanlat.bundle.documents import REMOTE, UNKNOWN
 from wanlat.bundle.read import read_document, read_manifest
+from wanlat.bundle.run import UNCOUNTED_PHASES, Series
 
 LATEST = 500
 """So many samples of each row are shown."""

@@ -23,13 +23,13 @@ from threading import Lock
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from wanlat.analysis.bundle import MessagesOf
 from wanlat.analysis.report import page_of
 from wanlat.analysis.report.html import bundles_page, live_page
 from wanlat.analysis.view.live import LATEST, Live
 from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError, refusing
 from wanlat.bundle.read import read_manifest
+from wanlat.bundle.run import MessagesOf
 
 HOST = "127.0.0.1"
 DEEPEST = 4

@@ -32,7 +32,7 @@ NOT_IN_A_MATRIX = {
     "replicate": "`replicates` says how many there are",
 }
 MATRIX, SYSTEMS = "matrix", "systems"
-REPLICATES, REPLICATE = "replicates", "replicate"
+REPLICATES = "replicates"
 """On how many fresh clusters each point is measured, and which of them one is, from 1 on."""
 
 Values = Mapping[str, Any]

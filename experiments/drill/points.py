@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from wanlat.experiments.config.matrix import REPLICATE
+from wanlat.bundle import REPLICATE
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.model import Drill
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare

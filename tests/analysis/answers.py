@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.bundle import Bundle, read_bundle
-from wanlat.analysis.report.section import Answer, Section
-from wanlat.analysis.sweep import Sweep, is_sweep, read_sweep
+from wanlat.analysis.section import Answer, Section
+from wanlat.bundle.matrix import Matrix, read_source
+from wanlat.bundle.run import Run
 
 
-def opened(path: Path) -> Bundle | Sweep:
+def opened(path: Path) -> Run | Matrix:
     """A bundle, of whichever kind."""
-    return read_sweep(path) if is_sweep(path) else read_bundle(path)
+    return read_source(path)
 
 
 def answer_of(section: Section, path: Path) -> Answer:

@@ -9,10 +9,10 @@ import pytest
 from answers import answer_of, changing, notes_of
 
 from tests.bundles import price, timeouts, write_advice, write_envelope
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.advice import ADVICE, enough
 from wanlat.analysis.figures.envelope import ENVELOPE
-from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer
+from wanlat.bundle.run import read_run
 
 
 def advice_of(directory: Path, **settings: Any) -> Answer:
@@ -138,4 +138,4 @@ def test_one_cluster_has_a_row_and_without_a_price_there_is_none(tmp_path: Path)
     assert "limits" not in {table.key for table, _ in answer.tables}
     assert answer.charts().keys() == {"advice"}
     write_envelope(tmp_path / "b", timeouts=timeouts(1000.0))
-    assert ADVICE.of(read_bundle(tmp_path / "b")) is None
+    assert ADVICE.of(read_run(tmp_path / "b")) is None

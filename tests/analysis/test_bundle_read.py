@@ -11,10 +11,11 @@ import pytest
 from answers import changing
 
 from tests.bundles import BOB_ENDPOINTS, ENDPOINTS, GARAGE, MINIO, MakeBundle
-from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.names import short_version
+from wanlat.bundle.documents import Study
 from wanlat.bundle.errors import BundleError, NoSamplesError
+from wanlat.bundle.run import Run, Series, read_run
 
 Change = Callable[[Any], Any]
 
@@ -32,7 +33,7 @@ def test_parquet_and_lines_give_the_same_samples_and_facts(make_bundle: MakeBund
 
     settings = {"topology": "three-datacenters", "sites": 3, "nodes_a_site": 2}
     table, lines = (
-        read_bundle(make_bundle(name=str(as_lines), as_lines=as_lines, n=20, **settings))
+        read_run(make_bundle(name=str(as_lines), as_lines=as_lines, n=20, **settings))
         for as_lines in (False, True)
     )
     pd.testing.assert_frame_equal(table.samples, lines.samples[table.samples.columns.to_list()])
@@ -57,23 +58,23 @@ def test_a_last_line_counts_only_if_it_is_whole_and_lines_win_over_a_table(
     make_bundle: MakeBundle, change: Change, truncated: bool, lost: int
 ) -> None:
     path = make_bundle(as_lines=True, n=10)
-    whole = len(read_bundle(path).samples)
+    whole = len(read_run(path).samples)
     (path / "samples.parquet").write_bytes(b"PAR1 half of it")  # was being made of them
     (path / "samples.jsonl").write_bytes(change((path / "samples.jsonl").read_bytes()))
-    bundle = read_bundle(path)
+    bundle = read_run(path)
     assert (bundle.truncated, len(bundle.samples)) == (truncated, whole - lost)
 
 
 def test_a_bundle_without_samples_says_how_the_run_ended(make_bundle: MakeBundle) -> None:
     path = make_bundle(n=0, manifest={"status": "failed", "reason": "garage was not ready"})
     with pytest.raises(NoSamplesError, match=r"\(20 of preparation and warm-up\).*not ready"):
-        read_bundle(path)
+        read_run(path)
     (path / "samples.parquet").unlink()
     with pytest.raises(NoSamplesError, match=r"neither samples\.parquet nor samples\.jsonl"):
-        read_bundle(path)
+        read_run(path)
     (path / "samples.jsonl").write_text("")
     with pytest.raises(NoSamplesError, match=r"It failed before.*garage was not ready"):
-        read_bundle(path)
+        read_run(path)
 
 
 @pytest.mark.parametrize(
@@ -96,44 +97,44 @@ def test_a_row_that_cannot_be_counted_is_refused(
     lines[2] = json.dumps({**json.loads(lines[2]), column: value})
     (path / "samples.jsonl").write_text("\n".join(lines) + "\n")
     with pytest.raises(BundleError, match=said):
-        read_bundle(path)
+        read_run(path)
     lines[1] = lines[1][:30]
     (path / "samples.jsonl").write_text("\n".join(lines) + "\n")
     with pytest.raises(BundleError, match=r"samples\.jsonl, line 2, is damaged"):
-        read_bundle(path)
+        read_run(path)
 
 
 def test_columns_may_lack_only_where_a_writer_may_leave_them_out(make_bundle: MakeBundle) -> None:
     path = rewritten(make_bundle(n=5), lambda t: t.drop(columns=["retransmits", "status"]))
-    samples = read_bundle(path).samples
+    samples = read_run(path).samples
     assert samples["retransmits"].isna().all() and samples["status"].isna().all()
     for placement in (None, "unknown"):
         rewritten(path, lambda table, to=placement: table.assign(placement=to))
-        assert set(read_bundle(path).timed["placement"]) == {"unknown"}
+        assert set(read_run(path).timed["placement"]) == {"unknown"}
     rewritten(path, lambda table: table.assign(status="soon"))
     with pytest.raises(BundleError, match="column status, is damaged"):
-        _ = read_bundle(path).samples
+        _ = read_run(path).samples
     rewritten(path, lambda table: table.drop(columns="phase"))
     with pytest.raises(BundleError, match="lacks the column phase"):
-        read_bundle(path)
+        read_run(path)
     (path / "samples.parquet").write_bytes(b"PAR1")
     with pytest.raises(BundleError, match="cannot be read as Parquet"):
-        read_bundle(path)
+        read_run(path)
 
 
-def calibrated(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> Bundle:
+def calibrated(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> Run:
     """The bundle in `path` after its calibration's pairs were changed."""
     with changing(path / "calibration.json") as document:
         change(document["pairs"])
         failed = any(pair["verdict"] == "fail" for pair in document["pairs"])
         document["verdict"] = "fail" if failed else "pass"
-    return read_bundle(path)
+    return read_run(path)
 
 
 def test_calibration_says_what_rtt_there_was_and_whose_lab_was_right(
     make_bundle: MakeBundle,
 ) -> None:
-    sites = read_bundle(make_bundle(name="sites", n=1, sites=3, nodes_a_site=2, jitter_ms=0))
+    sites = read_run(make_bundle(name="sites", n=1, sites=3, nodes_a_site=2, jitter_ms=0))
     between, within = sites.measured_rtt, sites.measured_rtt_within
     assert between is not None and within is not None
     assert (between.pairs, within.pairs) == (24, 6)
@@ -150,7 +151,7 @@ def test_calibration_says_what_rtt_there_was_and_whose_lab_was_right(
     assert calibrated(path, lambda pairs: [p.update(nothing) for p in pairs]).measured_rtt is None
     (path / "calibration.json").write_text('{"pairs": [], "verdict": "perhaps"}')
     with pytest.raises(BundleError, match=r"calibration\.json is damaged"):
-        read_bundle(path)
+        read_run(path)
 
 
 @pytest.mark.parametrize(
@@ -188,4 +189,4 @@ PAGE = "ListBuckets ListObjects GetObject Get PutObject Put RemoveObject Delete 
     ],
 )
 def test_rows_are_in_order_and_whole(present: Any, studied: Any, order: str) -> None:
-    assert endpoint_order(reversed(present), {"endpoints": studied}) == order.split()
+    assert endpoint_order(reversed(present), Study(endpoints=studied)) == order.split()

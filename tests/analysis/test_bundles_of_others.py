@@ -16,8 +16,8 @@ from rich.console import Console
 from tests.command_line import here
 from wanlat.analysis.report import report
 from wanlat.analysis.summary import print_summary
-from wanlat.analysis.sweep import read_sweep
 from wanlat.bundle.errors import BundleError, one_line
+from wanlat.bundle.matrix import read_matrix
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 CANARY = "canary-of-the-reader"
@@ -65,7 +65,7 @@ def test_the_points_of_a_matrix_are_in_it(tmp_path: Path, inside: str) -> None:
     bundle = stored("matrix", tmp_path / "bundle")
     shutil.move(bundle / inside, tmp_path / "elsewhere")
     (bundle / inside).symlink_to(tmp_path / "elsewhere")
-    missing = {point.name: point.why_missing or "" for point in read_sweep(bundle).missing}
+    missing = {point.name: point.why_missing or "" for point in read_matrix(bundle).missing}
     assert "link" in missing["quorum-object_size-1KiB"]
 
 
@@ -75,7 +75,7 @@ def test_a_manifest_names_no_place_outside(tmp_path: Path, place: str) -> None:
     with changing(bundle / "points.json") as document:
         document["points"][0]["directory"] = place
     with pytest.raises(BundleError, match="directory"):
-        read_sweep(bundle)
+        read_matrix(bundle)
 
 
 def test_no_line_of_a_report_begins_with_what_a_manifest_says(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evalu
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.summary import blocks_of
-from wanlat.analysis.sweep import read_sweep
+from wanlat.bundle.matrix import read_matrix
 from wanlat.experiments.config.claims import PublishedClaim, claims_on
 
 HOLDS, DOES_NOT, NOT_DECIDED = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_DECIDED
@@ -269,7 +269,7 @@ def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) ->
         write_point=point,
         manifest={"claims": [claim, claim | {"where": {"system": GARAGE[0]}}]},
     )
-    block = blocks_of(read_sweep(tmp_path))["claims"]
+    block = blocks_of(read_matrix(tmp_path))["claims"]
     held, absent = json.loads(json.dumps(block.to_json(), allow_nan=False))["claims"]
     assert (held["verdict"], held["bound"]) == ("holds", "within 0.35 to 0.65")
     assert [each["where"]["operation"] for each in held["comparisons"]] == [

@@ -17,7 +17,7 @@ from wanlat.analysis.figures.clusters import CLUSTERS_ROUND_TRIPS
 from wanlat.analysis.figures.round_trips import NOT_KNOWN, Status, decided, ways, ways_cell
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.summary import Summary, summarize
-from wanlat.analysis.sweep import read_sweep
+from wanlat.bundle.matrix import read_matrix
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -40,7 +40,7 @@ def values(system: str, at: Mapping[str, Any], endpoint: str, _bytes: int) -> np
 
 def summary_of(path: Path, parameters: Mapping[str, list[Any]], **settings: Any) -> Summary:
     write_sweep(path, parameters, **{"systems": (MINIO, GARAGE), "values": values, **settings})
-    return summarize(read_sweep(path))
+    return summarize(read_matrix(path))
 
 
 def test_a_figure_over_clusters_has_the_interval_of_clusters(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_clusters_of_several_hosts_say_so(tmp_path: Path) -> None:
         host = "b" if point.name in ("minio-replicate-4", "minio-replicate-5") else "a"
         with changing(point / "manifest.json") as manifest:
             manifest["host"] = host
-    summary = summarize(read_sweep(tmp_path / "s"))
+    summary = summarize(read_matrix(tmp_path / "s"))
     rows = summary.blocks["clusters"].to_json()["entries"]
     assert {row["system"]: row["hosts"] for row in rows} == {
         "minio": {"a": 3, "b": 2},

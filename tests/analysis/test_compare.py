@@ -24,7 +24,6 @@ from tests.bundles import (
     write_bundle,
     write_round_trips_bundle,
 )
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.compare import Comparison, Kind, Limit, Thresholds, Verdict, compare
 from wanlat.analysis.compare import differences as diff
 from wanlat.analysis.compare.judge import Change, Reason, Rules, judge, overall
@@ -32,6 +31,7 @@ from wanlat.analysis.compare.report import document, print_comparison, sentence
 from wanlat.analysis.figures.round_trips import RoundTrips, round_trips_of
 from wanlat.analysis.stats.intervals import of_mean, wilson
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import read_run
 
 STEPS = 15
 GET: Key = ("quorum", "GetObject", "local")
@@ -185,7 +185,7 @@ def _estimated_once() -> Any:
 
 def held(old: Path, new: Path, **settings: Any) -> Comparison:
     thresholds = settings.pop("thresholds", Thresholds())
-    return compare(read_bundle(old), read_bundle(new), thresholds, **settings)
+    return compare(read_run(old), read_run(new), thresholds, **settings)
 
 
 def verdicts(comparison: Comparison) -> dict[str, Verdict]:
@@ -405,7 +405,7 @@ def test_what_lacks_evidence_does_not_pass(latencies: Any, lost: str) -> None:
         with changing(new / "manifest.json") as manifest:
             manifest["status"] = "interrupted"
     elif lost == "half of a line":
-        rows = read_bundle(new).samples.to_json(orient="records", lines=True)
+        rows = read_run(new).samples.to_json(orient="records", lines=True)
         (new / "samples.jsonl").write_text(rows[:-40])
     else:
         (new / "calibration.json").unlink()
@@ -430,7 +430,7 @@ def with_chain(entry: RoundTrips, trips: Sequence[float], cost: float = 1000.0) 
 @pytest.fixture(scope="module")
 def puts(usual: list[Path]) -> list[RoundTrips]:
     """PutObject of two runs of one store."""
-    entries = [round_trips_of(read_bundle(path)) for path in usual]
+    entries = [round_trips_of(read_run(path)) for path in usual]
     return [next(each for each in of if each.endpoint == "PutObject") for of in entries]
 
 

@@ -13,13 +13,13 @@ from chart_checks import assert_apart, contrast, lightness, seen_with
 from drill_bundles import CLIENTS, Fault, Trouble, stalled, write_drill
 from typer.testing import CliRunner
 
-from wanlat.analysis.bundle import Series, read_bundle
-from wanlat.analysis.figures.drill.matrix import DrillKey, Run, matrix_of, read_matrix
+from wanlat.analysis.figures.drill.matrix import DrillKey, DrillRun, matrix_of, read_drills
 from wanlat.analysis.figures.drill.read import Drill, read_drill
-from wanlat.analysis.grid import markdown
 from wanlat.analysis.report.drill import claims_table, drills_table
+from wanlat.analysis.section import markdown
 from wanlat.analysis.summary import summarize
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import Series, read_run
 from wanlat.cli import app
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def served(shares: Mapping[str, float | None], expired: int = 0, p99_ms: float =
 WELL, HALF = served({"near": 1.0, "far": 1.0}), served({"near": 1.0, "far": 0.0}, 40)
 
 
-def run_of(name: str = "one-node-killed", series: Series = MINIO, **changed: Any) -> Run:
+def run_of(name: str = "one-node-killed", series: Series = MINIO, **changed: Any) -> DrillRun:
     """A run in which nothing is wrong, but for what is `changed`."""
     claims, scale = changed.pop("claims", claimed("holds")), changed.pop("scale", 1.0)
     figures = {
@@ -211,11 +211,11 @@ def run_of(name: str = "one-node-killed", series: Series = MINIO, **changed: Any
         },
         **{"during": {"reads": changed.pop("reads", WELL), "writes": WELL}, **changed},
     }
-    return Run(DrillKey(name, "four-sites", scale), series, figures, claims)
+    return DrillRun(DrillKey(name, "four-sites", scale), series, figures, claims)
 
 
 OLD: dict[str, Any] = {"started": "2026-02-01"}
-SAID: dict[str, tuple[list[Run], list[str], list[str]]] = {
+SAID: dict[str, tuple[list[DrillRun], list[str], list[str]]] = {
     "a pair that was never run": (
         [run_of("one", GARAGE), run_of("two", scale=0.1)],
         ["not run", "times × 0.1"],
@@ -295,9 +295,9 @@ def test_the_command_writes_pictures_tables_and_one_document(
             claims=[{"id": "intact", "claim": "c", "source": "s", "durability": "intact"}],
         )
     # From its summary alone a matrix has the same as from the whole bundle.
-    whole = read_matrix([below / "minio"])
-    (below / "minio" / "summary.json").write_text(summarize(read_bundle(below / "minio")).to_text())
-    assert read_matrix([below / "minio"]) == whole
+    whole = read_drills([below / "minio"])
+    (below / "minio" / "summary.json").write_text(summarize(read_run(below / "minio")).to_text())
+    assert read_drills([below / "minio"]) == whole
     out = tmp_path / "new" / "place"
     done = CliRunner().invoke(app, ["drill", "matrix", str(below), "--out", str(out), "--json"])
     assert done.exit_code == 0, done.output
@@ -313,4 +313,4 @@ def test_the_command_writes_pictures_tables_and_one_document(
     assert verdicts == {"minio": "does not hold", "garage": "holds"}
     for place, why in ((make_bundle(n=5), "of a study and not of a drill"), (out, "holds none")):
         with pytest.raises(BundleError, match=why):
-            read_matrix([place])
+            read_drills([place])

@@ -13,12 +13,12 @@ import pytest
 from drill_bundles import Fault, Trouble, stalled, write_drill
 from rich.console import Console
 
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.drill.matrix import matrix_of, run_of
 from wanlat.analysis.figures.drill.read import Drill, read_drill
 from wanlat.analysis.report.drill import DrillReport
 from wanlat.analysis.summary import print_summary, summarize
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import read_run
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -33,7 +33,7 @@ def drill_of(directory: Path, **settings: Any) -> Drill:
 def test_figures_are_numpys_and_shares_are_of_what_was_due(tmp_path: Path) -> None:
     troubles = [stalled(2.0, 5.0), Trouble("down", 8, 9)]
     drill = drill_of(tmp_path, troubles=troubles, deadline_ms=1000.0)
-    rows = read_bundle(tmp_path / "b").samples
+    rows = read_run(tmp_path / "b").samples
     figures_of = {
         (phase["name"], operation): phase[f"{operation}s"]
         for phase in drill["phases"]

@@ -26,7 +26,7 @@ from tests.bundles import (
     write_resources,
     write_sweep,
 )
-from wanlat.analysis.grid import markdown
+from wanlat.analysis.section import markdown
 from wanlat.analysis.summary import print_summary, summarize
 from wanlat.bundle.read import read_json
 

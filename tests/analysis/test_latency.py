@@ -14,11 +14,12 @@ from answers import changing
 
 from tests.bundles import BOB, BOB_ENDPOINTS, BOTH, GARAGE, QUORUM, MakeBundle
 from wanlat.analysis import statistics
-from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.figures.in_rtts import InWords, in_words
+from wanlat.analysis.figures.in_rtts import InWords, in_rtts_of
 from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.stats import intervals
 from wanlat.analysis.summary import Summary, summarize
+from wanlat.bundle.documents import Manifest
+from wanlat.bundle.run import read_run
 
 ONLY_BOB: dict[str, Any] = {"systems": [BOB], "endpoints": ["Get", "Ping"], "placed": {"bob": BOTH}}
 SPREAD_MS = [100 + (i * 7919) % 83 / 3 for i in range(100)]
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
 def summary_of(path: Path) -> Summary:
-    return summarize(read_bundle(path))
+    return summarize(read_run(path))
 
 
 def row_of(summary: Summary, system: str, endpoint: str) -> dict[str, Any]:
@@ -158,7 +159,7 @@ def about(*middles_ms: float, n: int = 100, spread_ms: float = 0.3) -> list[floa
 
 
 def said_of(path: Path) -> InWords:
-    said = in_words(read_bundle(path))
+    said = in_rtts_of(read_run(path))
     assert said is not None
     return said
 
@@ -241,6 +242,7 @@ def test_where_no_rtt_speaks_for_all_pairs_nothing_is_said_in_rtts(make_bundle: 
     for said, reason in zip((none, unlike, failed), reasons, strict=True):
         assert said.to_json()["endpoints"] == [] and reason in (said.why_not or "")
     for other in ("load", "reclaim"):
-        bundle = read_bundle(path)
+        bundle = read_run(path)
         study = {"name": "mine", "endpoints": ["GetObject"], other: {"workers": 1}}
-        assert in_words(replace(bundle, manifest={**bundle.manifest, "study": study})) is None
+        changed = {**bundle.manifest.model_dump(exclude_unset=True), "study": study}
+        assert in_rtts_of(replace(bundle, manifest=Manifest.model_validate(changed))) is None

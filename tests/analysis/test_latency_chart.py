@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from answers import answer_of, changing
-from chart_checks import (
-    assert_apart,
-    bars_of,
-    contrast,
-    dots_of,
-    lightness,
-    seen_with,
-    texts_of,
-)
+from chart_checks import assert_apart, bars_of, contrast, dots_of, lightness, seen_with, texts_of
 from matplotlib.figure import Figure
 
 from tests.bundles import (
@@ -31,10 +23,10 @@ from tests.bundles import (
     QUORUM,
     MakeBundle,
 )
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.figures.latency import LATENCY
 from wanlat.analysis.stats.modes import clumps
+from wanlat.bundle.run import Series
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

@@ -14,11 +14,11 @@ from answers import answer_of, changing, notes_of
 from chart_checks import assert_apart
 
 from tests.bundles import MINIO, OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load, write_sweep
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.charts import load as load_chart
 from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
-from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import read_run
 
 READ_MS, WRITE_MS = 11.4, 43.1
 
@@ -142,7 +142,7 @@ def test_a_table_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
     for wrong in (rows.drop(columns="outcome"), rows.assign(outcome="fine")):
         wrong.to_parquet(tmp_path / "load.parquet")
         with pytest.raises(BundleError, match=r"load\.parquet lacks the .*outcome"):
-            load(read_bundle(tmp_path))
+            load(read_run(tmp_path))
 
 
 def test_at_a_rate_latency_counts_from_when_requests_were_due(tmp_path: Path, one: Path) -> None:

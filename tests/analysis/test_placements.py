@@ -11,7 +11,7 @@ from answers import answer_of, notes_of
 from tests.bundles import write_placements
 from wanlat.analysis.figures.placements import PLACEMENTS, errors, order, placed
 from wanlat.analysis.summary import summarize
-from wanlat.analysis.sweep import read_sweep
+from wanlat.bundle.matrix import read_matrix
 
 
 def test_predictions_are_compared_over_clusters(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_averages_of_round_trips_predict_averages(tmp_path: Path) -> None:
 
 def test_a_matrix_without_predictions_has_no_such_section(tmp_path: Path) -> None:
     write_placements(tmp_path)
-    summary = summarize(read_sweep(tmp_path))
+    summary = summarize(read_matrix(tmp_path))
     assert "placements" in summary.shown
     assert not {"clusters", "endpoints"} & summary.shown.keys()
     (tmp_path / "placements.json").unlink()
-    assert PLACEMENTS.of(read_sweep(tmp_path)) is None
-    assert "endpoints" in summarize(read_sweep(tmp_path)).shown
+    assert PLACEMENTS.of(read_matrix(tmp_path)) is None
+    assert "endpoints" in summarize(read_matrix(tmp_path)).shown

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from tests.bundles import GARAGE, QUORUM, MakeBundle, write_bundle, write_resources
 from tests.command_line import ran
-from wanlat.analysis.grid import Grid, markdown, print_grid
 from wanlat.analysis.report import report
+from wanlat.analysis.section import Grid, markdown, print_grid
 from wanlat.bundle.errors import BundleError
 
 ROOT = Path(__file__).parents[2]

@@ -17,11 +17,11 @@ from matplotlib import image
 from pages import Page
 
 from tests.bundles import GARAGE, MINIO, QUORUM, MakeBundle, write_sweep
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.report import beside, html, report
 from wanlat.analysis.report.html import Picture
 from wanlat.analysis.report.strip import SLOWEST, thinned
 from wanlat.analysis.summary import summarize
+from wanlat.bundle.run import read_run
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 HOSTILE = """</script></style><script>alert(1)</script><img src=x onerror=alert(1)>"'{{ 7*7 }}"""
@@ -120,7 +120,7 @@ def test_what_a_bundle_says_is_text_whatever_it_is(make_bundle: MakeBundle, tmp_
     assert page.text("h1") == [f"{HOSTILE} on {HOSTILE}"]
     assert page.strip["errors"] == [HOSTILE] and page.text("p", class_="lede") == [HOSTILE]
     assert sum(HOSTILE in each for each in page.text("dd")) >= 8
-    both = [(summarize(read_bundle(path)), [chart])] * 2
+    both = [(summarize(read_run(path)), [chart])] * 2
     assert HOSTILE in checked(html.comparison(both)).text("h1")[0]
 
 

@@ -27,7 +27,7 @@ from tests.bundles import (
 )
 from wanlat.analysis.figures.resources import RESOURCES, resources_of
 from wanlat.analysis.summary import Summary
-from wanlat.analysis.sweep import read_sweep
+from wanlat.bundle.matrix import read_matrix
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 WAN, CPU, OBJECT = (sum(of.values()) / 3 for of in (WAN_BYTES, CPU_MS, BODY_BYTES))
@@ -80,9 +80,9 @@ def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
         write_resources(directory, systems={series[0]: 25.0 * at["nodes"]}, requests=120)
 
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, systems=(BOB,), write_point=point)
-    found = resources_of(read_sweep(tmp_path))
+    found = resources_of(read_matrix(tmp_path))
     assert found is not None
-    assert "resources" in Summary(read_sweep(tmp_path), {"resources": found}, ()).hidden
+    assert "resources" in Summary(read_matrix(tmp_path), {"resources": found}, ()).hidden
     points = found.to_json()["points"]
     assert points[1]["values"] == {"nodes": 2}
     rss = [row["node_rss_bytes"]["loaded"] / MIB for row in points]
@@ -102,6 +102,6 @@ def test_what_no_node_sends_has_no_chart(tmp_path: Path) -> None:
         rows.to_parquet(directory / "resources.parquet")
 
     write_sweep(tmp_path, {"nodes": [1, 2]}, systems=(BOB,), write_point=point)
-    found = resources_of(read_sweep(tmp_path))
+    found = resources_of(read_matrix(tmp_path))
     assert found is not None
     assert set(found.charts()) == {"resources-memory", "resources-cpu"}

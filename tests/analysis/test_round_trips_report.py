@@ -13,18 +13,13 @@ import pytest
 from answers import answer_of
 
 from tests.bundles import PLAIN, TWO_LINES, Does, bent, straight, write_round_trips_bundle
-from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.figures import round_trips as figures
-from wanlat.analysis.figures.round_trips import (
-    ROUND_TRIPS,
-    RoundTrips,
-    Status,
-    percents,
-)
+from wanlat.analysis.figures.round_trips import ROUND_TRIPS, RoundTrips, Status, percents
 from wanlat.analysis.groups import grouped
 from wanlat.analysis.packets.evidence import Cost, GroupEvidence, PacketEvidence, Share
-from wanlat.analysis.report.section import Answer
+from wanlat.analysis.section import Answer
 from wanlat.analysis.summary import Summary, summarize
+from wanlat.bundle.run import Run, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +55,7 @@ def write(tmp_path: Path) -> Write:
 
 def only(path: Path) -> tuple[RoundTrips, Summary]:
     """The only entry of a bundle, and its summary."""
-    summary = summarize(read_bundle(path))
+    summary = summarize(read_run(path))
     (entry,) = getattr(summary.blocks["round_trips"], "figures").arrays  # noqa: B009
     return entry, summary
 
@@ -73,7 +68,7 @@ def cells(answer: Answer, row: int = 0) -> dict[str, str]:
 def recorded(monkeypatch: pytest.MonkeyPatch, *chains: tuple[float, float]) -> None:
     """Let the packet record have critical paths of so many round trips, with their shares."""
 
-    def evidence_of(bundle: Bundle, system: str) -> PacketEvidence:
+    def evidence_of(bundle: Run, system: str) -> PacketEvidence:
         cost = Cost(225, 4321.5, (4300.0, 4350.0), -1.0, (-2.0, 22.5))
         shares = tuple(Share(*chain) for chain in chains)
         one = GroupEvidence(chains[0][0], shares, 225, cost, None)

@@ -13,17 +13,17 @@ from chart_checks import assert_apart, texts_of
 
 from tests.bundles import BOB, GARAGE, MINIO, write_sweep
 from wanlat.analysis.compare import conditions
-from wanlat.analysis.grid import Grid
+from wanlat.analysis.section import Grid
 from wanlat.analysis.summary import Summary, summarize
-from wanlat.analysis.sweep import Sweep, read_sweep
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.matrix import Matrix, read_matrix
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
-def sweep_of(path: Path, parameters: dict[str, list[Any]], **settings: Any) -> Sweep:
+def sweep_of(path: Path, parameters: dict[str, list[Any]], **settings: Any) -> Matrix:
     write_sweep(path, parameters, **{"systems": (MINIO,), **settings})
-    return read_sweep(path)
+    return read_matrix(path)
 
 
 def latencies(summary: Summary) -> Grid:
@@ -31,15 +31,15 @@ def latencies(summary: Summary) -> Grid:
     return grid
 
 
-def charts_of(sweep: Sweep) -> Any:
+def charts_of(sweep: Matrix) -> Any:
     return summarize(sweep).blocks["endpoints"].charts()
 
 
-def rewritten(path: Path, **changes: Any) -> Sweep:
+def rewritten(path: Path, **changes: Any) -> Matrix:
     """The matrix in `path` after points.json was changed."""
     with changing(path / "points.json") as document:
         document.update(changes)
-    return read_sweep(path)
+    return read_matrix(path)
 
 
 def test_points_stand_in_the_order_of_the_study_however_they_were_run(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_what_is_missing_is_named_with_its_reason_and_in_no_figure(tmp_path: Pat
     path, nodes = tmp_path / "s", {"nodes": [1, 2, 3, 4, 5]}
     sweep_of(path, nodes, statuses=statuses, manifest=manifest)
     (path / "points" / "minio-nodes-5" / "samples.parquet").write_bytes(b"torn")
-    summary = summarize(read_sweep(path))
+    summary = summarize(read_matrix(path))
     document = summary.to_json()
     assert {entry["point"] for entry in document["endpoints"]} == {"minio-nodes-1"}
     (how, missing, *_) = summary.notes
@@ -137,7 +137,7 @@ def test_what_a_point_warns_of_is_said_once(tmp_path: Path) -> None:
     sweep_of(path, {"nodes": [1, 2]}, manifest={"warnings": [f"minio-nodes-1: {text}", "hot"]})
     manifest = path / "points" / "minio-nodes-1" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"warnings": [text]}))
-    notes = summarize(read_sweep(path)).to_json()["notes"]
+    notes = summarize(read_matrix(path)).to_json()["notes"]
     assert [each for each in notes if "off" in each or each == "hot"] == [
         "hot",
         f"{text} (minio-nodes-1)",
@@ -154,7 +154,7 @@ def test_clusters_of_one_mean_are_of_one_program(tmp_path: Path) -> None:
     manifest = path / "points" / "minio-nodes-2-replicate-2" / "manifest.json"
     other = {"systems": [store | {"files": {"system.yaml": "b"}}]}
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | other))
-    mixed = read_sweep(path)
+    mixed = read_matrix(path)
     assert mixed.mixed_programs == {"minio": ["`system.yaml`"]}
     assert any("`system.yaml`" in note for note in summarize(mixed).to_json()["notes"])
 

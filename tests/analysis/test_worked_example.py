@@ -27,8 +27,8 @@ def test_it_has_its_table_its_json_its_sentence_and_its_chart(
     module = ModuleType(MODULE)
     monkeypatch.setitem(sys.modules, MODULE, module)
     exec(compile(source, MODULE, "exec"), module.__dict__)
-    entry = {"drift": summary.Entry(f"{MODULE}:DRIFT.of")}
-    monkeypatch.setattr(summary, "_BLOCKS", {**summary._BLOCKS, **entry})
+    registered = {**summary.SECTIONS, "drift": module.DRIFT.of}
+    monkeypatch.setattr(summary, "SECTIONS", registered)
     slower = [100.0] * 50 + [150.0] * 50
     bundle = make_bundle(systems=[GARAGE], values_ms={("garage", "GetObject"): slower})
     made = report(bundle)

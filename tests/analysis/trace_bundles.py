@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent / "packets"))
 from packet_traffic import MS, Traffic, samples
 
 from tests.bundles import manifest_of, write
-from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.groups import Group
 from wanlat.analysis.trace import Trace, trace_of
 from wanlat.bundle import documents
+from wanlat.bundle.run import Run, Series, read_run
 
 ONE_WAY_NS = 50 * MS
 SITES = ("a", "b", "c")
@@ -53,7 +53,7 @@ def bundle_of(
     pause_ns: int = 200 * MS,
     between: Callable[[Traffic, int], object] | None = None,
     **manifest: Any,
-) -> Bundle:
+) -> Run:
     """What a run of these requests leaves; `between` sends what is nobody's, from an instant on.
 
     The run begins with an idle window of two seconds, in which `between` sends too.
@@ -83,7 +83,7 @@ def bundle_of(
     rows = {"samples": samples(made, rtt_ms=100.0)}
     write(directory, document | manifest, rows, documents.RttSteps(rtt_steps=[step]))
     traffic.frame().to_parquet(directory / "packets.parquet")
-    return read_bundle(directory)
+    return read_run(directory)
 
 
 def traced(directory: Path, requests: Sequence[Request], **settings: Any) -> Trace:

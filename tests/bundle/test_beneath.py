@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from wanlat.analysis.bundle import how_ended
 from wanlat.bundle import beneath, documents, read, write
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import how_ended
 
 CANARY = b"of the reader"
 

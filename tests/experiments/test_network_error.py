@@ -12,10 +12,10 @@ import pytest
 
 from tests.experiments.commands import samples_of, study
 from tests.stalling_machine import may_stall, stalling
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.charts.frame import lateness_sentence
 from wanlat.analysis.groups import timed
 from wanlat.analysis.summary import notes_on_run
+from wanlat.bundle.run import read_run
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.links import wan
@@ -107,7 +107,7 @@ def test_a_machine_that_is_late_all_the_time_fails_the_run_with_the_way_out(tmp_
 
 def figures(out: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The samples that count, and those that were late, of the phase that counts."""
-    samples, bundle = samples_of(out), read_bundle(out)
+    samples, bundle = samples_of(out), read_run(out)
     late = samples[(samples.phase == "measure") & samples.late]
     counted = timed(bundle.measured)
     assert len(bundle.measured) == len(bundle.timed) == len(counted) + len(late)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.commands import document_of, samples_of, study
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.bundle.documents import RttStep, RttSteps
+from wanlat.bundle.run import read_run
 from wanlat.experiments.config.study import load
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run
@@ -66,7 +66,7 @@ def test_every_rtt_is_a_step_in_the_order_of_the_seed_and_was_measured(bundle: P
 
 
 def test_slope_and_critical_path_are_the_truth(bundle: Path) -> None:
-    found = {each.endpoint: each for each in round_trips_of(read_bundle(bundle))}
+    found = {each.endpoint: each for each in round_trips_of(read_run(bundle))}
     assert {name: each.chain_round_trips for name, each in found.items()} == TRUTH
     decided = {name: each for name, each in found.items() if each.round_trips is not None}
     assert decided, found  # a busy machine may leave one open

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from tests.late_network import accept_late_packets
 from tests.round_trips.runs import WIDENED_BY, Request, Run
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.round_trips import RoundTrips, round_trips_of
+from wanlat.bundle.run import read_run
 
 BESIDE_EACH_OTHER = 6
 RTTS = ("0ms", "80ms", "160ms")
@@ -107,7 +107,7 @@ def _play(name: str, run: Run, bundle: Path) -> Came:
     wanted = CaptureWanted(_CAPTURE_BYTES, _SNAP_BYTES)
     prepared = prepare(_study(run, topology), directory=bundle, capture=wanted)
     outcome = run_study(prepared, lambda *_: None)
-    found = round_trips_of(read_bundle(bundle)) if outcome.status == "complete" else ()
+    found = round_trips_of(read_run(bundle)) if outcome.status == "complete" else ()
     by_request = {(each.endpoint, each.placement): each for each in found}
     return Came(name, bundle, outcome.status, outcome.reason, by_request)
 

@@ -13,9 +13,9 @@ import pytest
 from tests.command_line import here
 from tests.experiments.commands import topology
 from tests.late_network import accepting_late_packets
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.analysis.packets.critical_path import LOOSE_NS
+from wanlat.bundle.run import read_run
 
 
 class Traced:
@@ -70,7 +70,7 @@ def test_two_rounds_are_four_hops_each_after_the_one_before(traced: Traced) -> N
 
 
 def test_its_directory_is_a_bundle_from_which_it_is_drawn_again(traced: Traced) -> None:
-    (entry,) = round_trips_of(read_bundle(traced.out))
+    (entry,) = round_trips_of(read_run(traced.out))
     assert (entry.endpoint, entry.n, entry.chain_round_trips) == ("PutObject", 5, 2)
     assert entry.round_trips is None and "only one RTT" in (entry.why or "")
     wanted = ("--system", "quorum", "--endpoint", "PutObject", "--json")

@@ -26,8 +26,8 @@ from wanlat.topologies.units import Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.groups import Group
+    from wanlat.bundle.run import Run
 
 
 def trace(
@@ -145,13 +145,13 @@ def _draw(
     as_json: bool,
 ) -> None:
     """Draw a bundle's request, print its critical path, and say where the files are."""
-    from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.charts.sequence import stem as stem_of
     from wanlat.analysis.charts.sequence import write_trace
     from wanlat.analysis.trace import trace_of
     from wanlat.analysis.trace_words import told
+    from wanlat.bundle.run import read_run
 
-    bundle = read_bundle(directory, messages_of)
+    bundle = read_run(directory, messages_of)
     traced = trace_of(bundle, _group(bundle, system, endpoint, placement), slowest=slowest)
     files = write_trace(traced, stem or directory / "charts" / stem_of(traced))
     for line in [*told(traced), *(f"trace: {file}" for file in files)]:
@@ -160,7 +160,7 @@ def _draw(
         emit({**traced, "bundle": str(directory), "files": [str(file) for file in files]})
 
 
-def _group(bundle: Bundle, system: str, endpoint: str, placement: str | None) -> Group:
+def _group(bundle: Run, system: str, endpoint: str, placement: str | None) -> Group:
     """The group of requests that is meant. Raises UserError, with what there is."""
     from wanlat.analysis.groups import grouped
     from wanlat.analysis.trace import choose

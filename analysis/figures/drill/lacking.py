@@ -6,14 +6,15 @@ of it, and a drill that lacks it has neither passed nor held a claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.drill.requests import PHASES, Event, quantity
 from wanlat.analysis.names import count
+from wanlat.bundle import documents
 from wanlat.bundle.read import has_table
+from wanlat.bundle.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,34 +24,34 @@ TABLES = ("samples", "events", "ledger", "verification")
 _LAST_STAGE = "done"
 
 
-def lacking_of(bundle: Bundle, requests: pd.DataFrame, events: Sequence[Event]) -> list[str]:
+def lacking_of(bundle: Run, requests: pd.DataFrame, events: Sequence[Event]) -> list[str]:
     """What a complete drill lacks, a clause each; [] where it lacks nothing, or is not complete."""
     if bundle.status != "complete":
         return []  # which says by itself that it has not passed
     absent = [name for name in TABLES if not has_table(bundle.directory, name)]
-    spec = bundle.manifest.get("drill") or {}
+    spec = bundle.manifest.drill or documents.Drill()
     found = [f"the bundle has no {', '.join(absent)}"] if absent else []
     if bundle.truncated:
         found.append("the samples are cut short")
     if "samples" not in absent:
-        found += _of_requests(spec, bundle.manifest.get("clients") or {}, requests)
+        found += _of_requests(spec, bundle.manifest.clients, requests)
     if "events" not in absent:
         found += _of_events(spec, events)
     return found
 
 
 def _of_requests(
-    spec: Mapping[str, Any], clients: Mapping[str, Any], requests: pd.DataFrame
+    spec: documents.Drill, clients: Iterable[str], requests: pd.DataFrame
 ) -> Iterator[str]:
     """Requests that were due and are not recorded."""
     if requests.empty:
         yield "not one request is recorded"
         return
-    interval_s = quantity(spec.get("interval"))
-    lengths_s = [quantity((spec.get("phases") or {}).get(name)) for name in PHASES]
+    interval_s = quantity(spec.interval)
+    lengths_s = [quantity(spec.phases.get(name)) for name in PHASES]
     if not interval_s:
         return
-    ways = [one for one in spec.get("operations") or ("read", "write") if one != "list"]
+    ways = [one for one in spec.operations or ("read", "write") if one != "list"]
     recorded = requests.groupby(["client", "operation", "phase"], observed=False).size()
     for client, way in product(clients, ways):
         for phase, length_s in zip(PHASES, lengths_s, strict=True):
@@ -61,12 +62,12 @@ def _of_requests(
                 yield f"{lost} of {client} that were due in `{phase}` are not recorded"
 
 
-def _of_events(spec: Mapping[str, Any], events: Sequence[Event]) -> Iterator[str]:
+def _of_events(spec: documents.Drill, events: Sequence[Event]) -> Iterator[str]:
     """Phases, faults, and the end, of which there is no event."""
     phases = {each.subject for each in events if each.kind == "phase"}
     if absent := [name for name in (*PHASES, "end") if name not in phases]:
         yield f"the events do not say when {', '.join(absent)} began"
-    planned = len(spec.get("faults") or ())
+    planned = len(spec.faults)
     injected = sum(each.kind == "inject" for each in events)
     if injected < planned:
         yield f"the events have {injected} of {count(planned, 'fault')}"

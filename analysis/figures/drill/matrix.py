@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.claims import Verdict, due_of
 from wanlat.analysis.figures.drill.lacking import TABLES
 from wanlat.analysis.figures.drill.read import read_drill
@@ -23,6 +22,7 @@ from wanlat.bundle.beneath import POINTS
 from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import bundles_below, has_table, read_json
+from wanlat.bundle.run import Series
 
 Row = Mapping[str, Any]
 
@@ -36,7 +36,7 @@ class DrillKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class DrillRun:
     """One bundle: its drill and system, what matrix.json has of it, and its claims as evaluated."""
 
     drill: DrillKey
@@ -67,7 +67,7 @@ class DrillMatrix:
 
     drills: Sequence[DrillKey]
     series: Sequence[Series]
-    cells: Mapping[tuple[DrillKey, Series], Sequence[Run]]
+    cells: Mapping[tuple[DrillKey, Series], Sequence[DrillRun]]
     claims: Sequence[Row]
 
     def to_json(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class DrillMatrix:
         }
 
 
-def worst(runs: Sequence[Run]) -> Run:
+def worst(runs: Sequence[DrillRun]) -> DrillRun:
     """The run whose durability is worst, the shown one among equals."""
     order = ("fail", "unknown", "pass")
     verdicts = [order.index(run.figures["durability"]["verdict"]) for run in runs]
@@ -108,7 +108,7 @@ def worst(runs: Sequence[Run]) -> Run:
     return runs[ranked[0]]
 
 
-def read_matrix(places: Sequence[Path | str]) -> DrillMatrix:
+def read_drills(places: Sequence[Path | str]) -> DrillMatrix:
     """The matrix of the bundles at `places`; one that is no bundle is searched for bundles.
 
     Raises BundleError if one of them is no bundle of a drill and holds none.
@@ -117,9 +117,9 @@ def read_matrix(places: Sequence[Path | str]) -> DrillMatrix:
     return matrix_of(run_of(path, _document(path)) for path in found)
 
 
-def matrix_of(runs: Iterable[Run]) -> DrillMatrix:
+def matrix_of(runs: Iterable[DrillRun]) -> DrillMatrix:
     """The matrix of `runs`."""
-    cells: dict[tuple[DrillKey, Series], list[Run]] = {}
+    cells: dict[tuple[DrillKey, Series], list[DrillRun]] = {}
     for run in runs:
         cells.setdefault((run.drill, run.series), []).append(run)
     for many in cells.values():
@@ -143,7 +143,7 @@ def matrix_of(runs: Iterable[Run]) -> DrillMatrix:
     return DrillMatrix(drills, series, cells, list(rows.values()))
 
 
-def run_of(directory: Path, document: Row) -> Run:
+def run_of(directory: Path, document: Row) -> DrillRun:
     """The run in `directory`, of whose summary.json `document` is the block `drill`.
 
     Raises BundleError for what that lacks.
@@ -159,7 +159,7 @@ def run_of(directory: Path, document: Row) -> Run:
         }
         key = DrillKey(document["name"], document["topology"], float(document["scale"]))
         series = Series(document["system"], document["version"])
-        return Run(key, series, figures, document["claims"])
+        return DrillRun(key, series, figures, document["claims"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BundleError(
             f"{directory / 'summary.json'} is damaged or of another version: "

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.bundle import Bundle, Series, how_ended, read_bundle
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.lacking import lacking_of
 from wanlat.analysis.figures.drill.outages import RECOVERY, client_of, recovery_of_all
@@ -30,9 +29,11 @@ from wanlat.analysis.figures.drill.verdicts import (
     read_verification,
 )
 from wanlat.analysis.names import count
+from wanlat.bundle import documents
 from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.outcomes import are_too_many, why_too_many
+from wanlat.bundle.run import Run, Series, how_ended, read_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,7 @@ class Drill:
     accepted).
     """
 
-    bundle: Bundle
+    bundle: Run
     document: Row
     requests: pd.DataFrame
     origin_ns: int | None
@@ -99,13 +100,13 @@ class Drill:
         return every[(every["client"] == client) & (every["operation"] == operation)]
 
 
-def read_drill(bundle: Bundle | Path | str) -> Drill:
+def read_drill(bundle: Run | Path | str) -> Drill:
     """Read the drill in `bundle`; BundleError if it is none or is damaged.
 
     One that was killed at any moment can be read: what it did not get to is None or empty.
     """
-    if not isinstance(bundle, Bundle):
-        bundle = read_bundle(bundle)
+    if not isinstance(bundle, Run):
+        bundle = read_run(bundle)
     if not bundle.is_drill:
         raise BundleError(
             f"{bundle.directory} is no bundle of a drill; `wanlat drill run` makes them."
@@ -116,7 +117,7 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
     return found
 
 
-def how_it_ended(bundle: Bundle) -> str | None:
+def how_it_ended(bundle: Run) -> str | None:
     """How the drill ended, if it did not end as it should."""
     how = how_ended(bundle.status, bundle.directory)
     return f"The drill {how}" if how else None
@@ -128,9 +129,9 @@ def fault_label(fault: Row) -> str:
     return f"{fault['kind']} {fault['subject']}{detail}"
 
 
-def _read(bundle: Bundle) -> Drill:
+def _read(bundle: Run) -> Drill:
     manifest = bundle.manifest
-    spec = manifest.get("drill") or {}
+    spec = manifest.drill or documents.Drill()
     events = read_events(bundle.directory)
     origin_ns = _origin_ns(manifest, bundle.samples, events)
     zero_ns = origin_ns or 0
@@ -141,14 +142,14 @@ def _read(bundle: Bundle) -> Drill:
     phases = phases_of(
         requests,
         {event.subject: event.at_s(zero_ns) for event in events if event.kind == "phase"},
-        {name: quantity(length) for name, length in (spec.get("phases") or {}).items()},
+        {name: quantity(length) for name, length in spec.phases.items()},
         max(known_s, default=None),
         was_cut_short=bundle.status in ("interrupted", "failed"),
     )
     until_s = max((each["end_s"] for each in phases if each["end_s"] is not None), default=0.0)
     events_of = happened(events, zero_ns)
-    places = manifest.get("clients") or {}
-    interval_s, deadline_s = quantity(spec.get("interval")), quantity(spec.get("deadline"))
+    places = manifest.clients
+    interval_s, deadline_s = quantity(spec.interval), quantity(spec.deadline)
     interval_ms = None if interval_s is None else interval_s * 1000
     found: dict[tuple[str, str], Row] = {}
     outages: list[Row] = []
@@ -167,7 +168,7 @@ def _read(bundle: Bundle) -> Drill:
         keys, read_verification(bundle.directory), int((~written.isin(list(keys))).sum())
     )
     lacking = lacking_of(bundle, requests, events)
-    nodes = {name: place["node"] for name, place in places.items()}
+    nodes = {name: place.node for name, place in places.items()}
     series = bundle.systems[0] if bundle.systems else Series("", "")
     reached = [event.subject for event in events if event.kind == "stage"]
     errors = requests.loc[requests["operation"] == "read", "error"].fillna("").astype(str)
@@ -180,32 +181,30 @@ def _read(bundle: Bundle) -> Drill:
         "longest_outage_s": None if requests.empty else longest_s,
         "recovery_s": recovery["recovery_s"],
         "durability": durability,
-        "claims": claims_of(
-            manifest.get("claims") or (), requests, phases, nodes, durability, lacking
-        ),
+        "claims": claims_of(manifest.claims, requests, phases, nodes, durability, lacking),
         "lacking": lacking,
         "passed": False,
         "failures": [],
         **recovery,
         "version": series.version,
-        "options": (manifest.get("systems") or [{}])[0].get("options") or {},
+        "options": manifest.systems[0].options if manifest.systems else {},
         "topology": bundle.topology,
-        "description": str(spec.get("description") or ""),
-        "seed": manifest.get("seed"),
-        "scale": float(spec.get("scale") or 1.0),
+        "description": spec.description or "",
+        "seed": manifest.seed,
+        "scale": float(spec.scale or 1.0),
         "interval_ms": interval_ms,
         "deadline_ms": None if deadline_s is None else deadline_s * 1000,
-        "stated_time_s": manifest.get("stated_time_s"),
-        "started": manifest.get("started"),
+        "stated_time_s": manifest.stated_time_s,
+        "started": manifest.started,
         "status": bundle.status,
-        "reason": manifest.get("reason"),
+        "reason": manifest.reason,
         # Of a killed drill an event may name a stage that the manifest does not.
-        "reached": reached[-1] if reached else manifest.get("reached"),
-        "roles": {name: list(of) for name, of in (manifest.get("roles") or {}).items()},
+        "reached": reached[-1] if reached else manifest.reached,
+        "roles": {name: list(of) for name, of in manifest.roles.items()},
         "clients": [
             {
                 "client": name,
-                **{key: place[key] for key in ("node", "site", "target")},
+                **{key: getattr(place, key) for key in ("node", "site", "target")},
                 **{
                     f"{one}s": found.get((name, one))
                     for one in OPERATIONS
@@ -227,7 +226,7 @@ def _read(bundle: Bundle) -> Drill:
     return Drill(bundle, _plain(document), requests, origin_ns)
 
 
-def _failures(document: Row, bundle: Bundle, requests: pd.DataFrame) -> Iterator[str]:
+def _failures(document: Row, bundle: Run, requests: pd.DataFrame) -> Iterator[str]:
     """Everything that did not hold, a sentence each, the worst first.
 
     It is what `wanlat drill run` ends with 1 for. Claims that are not decided fail nothing.
@@ -249,7 +248,7 @@ def _failures(document: Row, bundle: Bundle, requests: pd.DataFrame) -> Iterator
     for claim in document["claims"]:
         if claim["verdict"] == Verdict.DOES_NOT_HOLD:
             yield f"“{claim['claim']}” does not hold: {claim['evidence']}."
-    if recorded := bundle.manifest.get("failures"):
+    if recorded := bundle.manifest.failures:
         yield from recorded
         return
     for again in document["recalibrations"]:
@@ -257,11 +256,13 @@ def _failures(document: Row, bundle: Bundle, requests: pd.DataFrame) -> Iterator
             yield f"{again['subject']} is not what it was before its fault."
 
 
-def _origin_ns(manifest: Row, samples: pd.DataFrame, events: Sequence[Event]) -> int | None:
+def _origin_ns(
+    manifest: documents.Manifest, samples: pd.DataFrame, events: Sequence[Event]
+) -> int | None:
     """The begin of `before`: as noted, else as planned, else when the first request was due."""
     noted = [each.t_ns for each in events if (each.kind, each.subject) == ("phase", PHASES[0])]
     due_ns = samples.loc[samples["phase"] == PHASES[0], "due_ns"].dropna()
-    known = [*noted[-1:], manifest.get("origin_ns"), *([int(due_ns.min())] if len(due_ns) else [])]
+    known = [*noted[-1:], manifest.origin_ns, *([int(due_ns.min())] if len(due_ns) else [])]
     known += [each.t_ns for each in events[:1]]
     return next((each for each in known if isinstance(each, int)), None)
 

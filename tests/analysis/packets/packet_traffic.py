@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from wanlat.analysis.packets.record import COLUMNS, Record, record_of
+from wanlat.bundle.documents import Topology
 
 MS = 1_000_000
 THINKS_NS = 300_000
@@ -32,6 +33,10 @@ def topology(sites: Sequence[str] = SITES, nodes: int = 1) -> Row:
         "name": "made-up",
         "sites": [{"name": site, "nodes": names[site]} for site in sites],
     }
+
+
+def sites_of(topology: Row) -> dict[str, str]:
+    return Topology.model_validate(topology).site_of_node
 
 
 @dataclass
@@ -130,7 +135,7 @@ class Traffic:
         return frame.astype(dict.fromkeys(whole, "Int64"))
 
     def record(self) -> Record:
-        return record_of(self.frame(), "made-up", {"topology": topology(self.sites, self.nodes)})
+        return record_of(self.frame(), "made-up", sites_of(topology(self.sites, self.nodes)))
 
 
 def _way(row: Row) -> tuple[object, object]:

@@ -8,31 +8,41 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from packet_traffic import MS, Traffic, majority_rounds, one_after_another, relay, samples, topology
+from packet_traffic import (
+    MS,
+    Traffic,
+    majority_rounds,
+    one_after_another,
+    relay,
+    samples,
+    sites_of,
+    topology,
+)
 
-from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.packets.critical_path import critical_paths
 from wanlat.analysis.packets.evidence import NAME, counting, evidence_of, to_keep
 from wanlat.analysis.packets.record import Record, read_record, record_of, why_no_record
+from wanlat.bundle.documents import Manifest
 from wanlat.bundle.errors import BundleError
+from wanlat.bundle.run import Run
 
 
-def a_run(directory: Path, traffic: Traffic | None = None, **columns: Any) -> Bundle:
+def a_run(directory: Path, traffic: Traffic | None = None, **columns: Any) -> Run:
     """Of ten requests three take three round trips, the others one."""
     traffic = traffic or Traffic()
     requests = [("Do", majority_rounds(3 if number % 10 < 3 else 1)) for number in range(60)]
     rows = samples(one_after_another(traffic, requests)).assign(**columns)
     traffic.frame().to_parquet(directory / "packets.parquet", index=False)
-    document = {"topology": topology(), "capture": {"files": []}}
-    return Bundle(directory, document, None, rows, truncated=False)
+    document = {"schema_version": 2, "kind": "study", "topology": topology(), "capture": {}}
+    return Run(directory, Manifest.model_validate(document), None, rows, truncated=False)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Bundle:
+def run(tmp_path: Path) -> Run:
     return a_run(tmp_path)
 
 
-def read(bundle: Bundle) -> Record:
+def read(bundle: Run) -> Record:
     record = read_record(bundle, "made-up")
     assert record is not None
     return record
@@ -64,7 +74,7 @@ def test_each_connection_has_two_streams_though_its_ports_are_used_again() -> No
     frame = traffic.frame()
     late = frame["entry_ns"] > 1.5 * 10**9
     frame.loc[late & (frame["tcp_flags"] == 2), "tcp_seq"] = 777
-    stream = record_of(frame, "made-up", {"topology": topology()}).packets.stream.tolist()
+    stream = record_of(frame, "made-up", sites_of(topology())).packets.stream.tolist()
     assert stream[0] == stream[2] == stream[1] ^ 1
     assert stream[3] == stream[5] == stream[4] ^ 1
     assert stream[0] != stream[3]
@@ -85,20 +95,22 @@ def test_the_copies_that_a_link_makes_are_left_out() -> None:
     assert len(traffic.record()) == 2 + 1  # and an acknowledgement
 
 
-def test_why_there_is_no_record(run: Bundle) -> None:
+def test_why_there_is_no_record(run: Run) -> None:
     assert why_no_record(run, "made-up") is None
     (run.directory / "packets.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(BundleError, match="wanlat capture table"):
         read_record(run, "made-up")
     (run.directory / "packets.parquet").unlink()
     assert "capture table" in str(why_no_record(run, "made-up"))
-    none = Bundle(run.directory, {}, None, run.samples, truncated=False)
+    none = Run(
+        run.directory, Manifest(schema_version=2, kind="study"), None, run.samples, truncated=False
+    )
     assert "kept no packet record" in str(evidence_of(none, "made-up").why)
     assert to_keep(none.directory, none.derived) is None
 
 
 @pytest.mark.parametrize("column", ["source_address", "target_address", "duplicate", "corrupted"])
-def test_rows_that_are_damaged_name_their_file(column: str, run: Bundle) -> None:
+def test_rows_that_are_damaged_name_their_file(column: str, run: Run) -> None:
     file = run.directory / "packets.parquet"
     rows = pd.read_parquet(file)
     kind = "string" if column.endswith("address") else "boolean"
@@ -118,7 +130,7 @@ def test_only_great_rtts_count(tmp_path: Path) -> None:
     assert (group.chain_round_trips, "20 ms" in str(group.why)) == (None, True)
 
 
-def test_evidence_is_the_most_frequent_path_with_all_shares_and_is_kept(run: Bundle) -> None:
+def test_evidence_is_the_most_frequent_path_with_all_shares_and_is_kept(run: Run) -> None:
     found = evidence_of(run, "made-up")
     (group,) = found.groups.values()
     assert (group.chain_round_trips, group.n) == (1.0, 60)
@@ -129,7 +141,7 @@ def test_evidence_is_the_most_frequent_path_with_all_shares_and_is_kept(run: Bun
     path = run.directory / NAME
     path.write_text(str(to_keep(run.directory, run.derived)))
     (run.directory / "packets.parquet").unlink()
-    bundle = Bundle(run.directory, run.manifest, None, run.samples, truncated=False)
+    bundle = Run(run.directory, run.manifest, None, run.samples, truncated=False)
     again = evidence_of(bundle, "made-up")
     assert again.trips is not None
     pd.testing.assert_series_equal(again.trips, found.trips, check_names=False)

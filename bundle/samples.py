@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wanlat.analysis.endpoints import PLACEMENTS, UNKNOWN
 from wanlat.bundle import tables
-from wanlat.bundle.documents import NOT_SENT, OUTCOMES
+from wanlat.bundle.documents import NOT_SENT, OUTCOMES, PLACEMENTS, UNKNOWN
 from wanlat.bundle.errors import BundleError, NoSamplesError
 from wanlat.bundle.lateness import with_network_error
 from wanlat.bundle.outcomes import outcome_of

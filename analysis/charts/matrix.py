@@ -12,12 +12,14 @@ from wanlat.analysis.charts import endpoint_latency
 from wanlat.analysis.charts.facets import Dot, Scale, by_what_is_said, draw_facets, panel_names
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
-from wanlat.analysis.endpoints import UNKNOWN, endpoint_order, row_of, with_placement
+from wanlat.analysis.endpoints import endpoint_order, row_of, with_placement
 from wanlat.analysis.figures.latency import EndpointSummary
-from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import below, count, digits, row_labels
-from wanlat.analysis.report.section import Answer, written
-from wanlat.analysis.sweep import REPEATED, REPLICATE, Parameter, Sweep, number_of
+from wanlat.analysis.section import Answer, Row, series_of, written
+from wanlat.bundle import REPLICATE
+from wanlat.bundle.documents import UNKNOWN
+from wanlat.bundle.matrix import REPEATED, Matrix, Parameter
+from wanlat.bundle.units import number_of
 
 Pairs = Sequence[tuple[Row, Any]]
 """Rows, each with its array: a run's, or the rows of the clusters that it is over."""
@@ -64,16 +66,16 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
     column a value; of more, each combination has a chart of its own. With an option that only one
     of the systems has, points do not lie on common axes, and there is none.
     """
-    sweep = answer.source
-    assert isinstance(sweep, Sweep)
-    left_out = sweep.untrusted
+    matrix = answer.source
+    assert isinstance(matrix, Matrix)
+    left_out = matrix.untrusted
     pairs = [
         (row, array)
         for row, array in zip(answer.figures.rows, answer.figures.arrays, strict=True)
         if below(row, quantity.key) is not None and row["point"] not in left_out
     ]
     varied = [
-        each for each in sweep.parameters if len(each.values) > 1 and each.name not in REPEATED
+        each for each in matrix.parameters if len(each.values) > 1 and each.name not in REPEATED
     ]
     varied.sort(key=lambda each: (_is_numeric(each), len(each.values)), reverse=True)
     if not varied or any(row[p.name] not in p.values for p in varied for row, _ in pairs):
@@ -84,25 +86,25 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
     for name, told, mine in by_what_is_said(stem, pairs, said):
         is_some = any(below(row, quantity.key) for row, _ in mine)
         if is_some and len({row[axes[0].name] for row, _ in mine}) > 1:  # no panel with one dot
-            charts[name] = _draw(sweep, mine, axes, told, quantity)
+            charts[name] = _draw(matrix, mine, axes, told, quantity)
     return charts
 
 
 def _draw(
-    sweep: Sweep, pairs: Pairs, axes: Sequence[Parameter], said: str, quantity: Quantity
+    matrix: Matrix, pairs: Pairs, axes: Sequence[Parameter], said: str, quantity: Quantity
 ) -> Figure:
     x, *column = axes
     ticks = {_place(value, x): written(value) for value in x.values}
-    dots = list(_dots(sweep, pairs, x, column, quantity))
+    dots = list(_dots(matrix, pairs, x, column, quantity))
     words = Words(
-        _found(dots, ticks, f" {quantity.unit} at {x.name} ") or f"{sweep.study}: {quantity.what}",
-        f"{quantity.title} · {sweep.study} on {sweep.topology}{said}: "
-        f"{count(len(sweep.complete), 'point')}, each on a cluster of its own",
+        _found(dots, ticks, f" {quantity.unit} at {x.name} ") or f"{matrix.study}: {quantity.what}",
+        f"{quantity.title} · {matrix.study} on {matrix.topology}{said}: "
+        f"{count(len(matrix.complete), 'point')}, each on a cluster of its own",
         x.name,
         (
             _BARS if any(dot.ci95 for dot in dots) else "",
             _NO_LINE if any(not _is_line(line) for line in _lines(dots)) else "",
-            f"{count(len(sweep.missing), 'point')} missing." if sweep.missing else "",
+            f"{count(len(matrix.missing), 'point')} missing." if matrix.missing else "",
         ),
     )
     columns = min(len(column[0].values), 4) if column else 3
@@ -111,10 +113,10 @@ def _draw(
 
 
 def _dots(
-    sweep: Sweep, pairs: Pairs, x: Parameter, column: Sequence[Parameter], quantity: Quantity
+    matrix: Matrix, pairs: Pairs, x: Parameter, column: Sequence[Parameter], quantity: Quantity
 ) -> Iterator[Dot]:
     """Panels row by row: endpoints from top to bottom, values of a second parameter across."""
-    order = endpoint_order({row.get("endpoint", "") for row, _ in pairs}, sweep.manifest["study"])
+    order = endpoint_order({row.get("endpoint", "") for row, _ in pairs}, matrix.manifest.study)
     tops = list(dict.fromkeys(map(row_of, order)))
     names = panel_names([row for row, _ in pairs])
 

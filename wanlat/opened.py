@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.report import charts_of
 from wanlat.analysis.summary import Summary, summarize
-from wanlat.analysis.sweep import Sweep, read_sweep
 from wanlat.bundle.documents import Manifest, Points
 from wanlat.bundle.errors import BundleError, refusing
+from wanlat.bundle.matrix import Matrix, read_source
 from wanlat.bundle.read import read_document, read_manifest, read_table
 from wanlat.bundle.results import Report
+from wanlat.bundle.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ class OpenBundle:
         """
         with refusing(self.directory):
             source = None if self.points else self._source
-            if isinstance(source, Bundle):
+            if isinstance(source, Run):
                 return source.samples
             return _below(self.points, lambda point: point.samples)
 
@@ -103,14 +103,9 @@ class OpenBundle:
             return dict(charts_of(self._summary))
 
     @cached_property
-    def _source(self) -> Bundle | Sweep:
-        if self.manifest.kind == "drills":
-            raise BundleError(
-                f"{self.directory} is of several drills; each of its `points` has a report."
-            )
-        is_matrix = self.manifest.kind == "matrix"
+    def _source(self) -> Run | Matrix:
         with refusing(self.directory):
-            return read_sweep(self.directory) if is_matrix else read_bundle(self.directory)
+            return read_source(self.directory)
 
     @cached_property
     def _summary(self) -> Summary:

@@ -1,6 +1,6 @@
 """Reading the bundle of a matrix: points.json, and the bundle of each point.
 
-A point is an ordinary bundle (`analysis.bundle`). One that failed, was interrupted or never began
+A point is an ordinary bundle (`bundle.run`). One that failed, was interrupted or never began
 is missing, with why; whatever samples it left are read all the same, and never taken for a
 complete point's.
 """
@@ -14,26 +14,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.bundle import (
-    Bundle,
-    Source,
-    how_ended,
-    read_bundle,
-    read_manifest,
-    sites_by_node,
-)
-from wanlat.bundle import documents
+from wanlat.bundle import REPLICATE, documents
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_document
+from wanlat.bundle.identity import unlike
+from wanlat.bundle.read import read_document, read_manifest
+from wanlat.bundle.run import MessagesOf, Run, Source, how_ended, read_run
+from wanlat.bundle.units import number_of
 
 KIND = "matrix"
-REPLICATE = "replicate"
 REPEATED = (REPLICATE, "seed")
 """Parameters that change nothing: their values are so many runs of the same, each on a cluster of
 its own."""
 
 _OPTION = re.compile(r"options\.[^.]+\.(.+)")
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?\s*")
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ class Point:
     """The study of the whole matrix, for what does not vary."""
 
     @property
-    def bundle(self) -> Bundle | None:
+    def bundle(self) -> Run | None:
         """What it left, read when first asked for; None where that cannot be read."""
         return self._read[0]
 
@@ -89,31 +82,31 @@ class Point:
         study writes them: see `bytes_of`.
         """
         keys = (parameter, f"options.{self.system}.{parameter}")
-        own = self.bundle.manifest if self.bundle else {}
         for key in keys:
             if key in self.values:
                 return self.values[key]
-        for study in (own.get("study"), self.study):
+        own = self.bundle.manifest if self.bundle else None
+        for study in (own and own.study and own.study.model_dump(), self.study):
             for key in keys:
                 if (found := _dotted(study, key)) is not None:
                     return found
         is_nodes = parameter == "nodes"
-        return len(sites_by_node(own.get("topology"))) or None if is_nodes else None
+        return (own and len(own.site_of_node)) or None if is_nodes else None
 
     @cached_property
-    def _read(self) -> tuple[Bundle | None, str | None]:
+    def _read(self) -> tuple[Run | None, str | None]:
         try:
-            return read_bundle(self.directory), None
+            return read_run(self.directory), None
         except BundleError as error:
             return None, str(error).rstrip(".")
 
 
 @dataclass(frozen=True)
-class Sweep(Source):
+class Matrix(Source):
     """A matrix as it lies on disk; `points` in the order of the study, not in that of running."""
 
     directory: Path
-    manifest: Mapping[str, Any]
+    manifest: documents.Manifest
     parameters: tuple[Parameter, ...]
     points: tuple[Point, ...]
     derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -125,7 +118,7 @@ class Sweep(Source):
         names = dict.fromkeys(p.bundle.topology for p in self.points if p.bundle is not None)
         if len(names) > 1:
             return "several topologies"
-        return next(iter([*names, *self.manifest.get("topologies", ())]), "unnamed topology")
+        return next(iter([*names, *self.manifest.topologies]), "unnamed topology")
 
     @property
     def complete(self) -> tuple[Point, ...]:
@@ -147,22 +140,20 @@ class Sweep(Source):
         """The machines that complete points were measured on, with the names of these points."""
         found: dict[str, list[str]] = {}
         for point in self.complete:
-            if point.bundle and (host := point.bundle.manifest.get("host")):
+            if point.bundle and (host := point.bundle.manifest.host):
                 found.setdefault(host, []).append(point.name)
         return found
 
     @cached_property
     def mixed_programs(self) -> Mapping[str, list[str]]:
         """What differs in a system between clusters of one combination, by the system's name."""
-        from wanlat.bundle.identity import unlike  # only a matrix needs it
-
-        first: dict[tuple[str, str], Bundle] = {}
+        first: dict[tuple[str, str], Run] = {}
         found: dict[str, list[str]] = {}
         for point in self.complete:
             assert point.bundle is not None
             values = {key: of for key, of in point.values.items() if key not in REPEATED}
             one = first.setdefault((point.system, repr(sorted(values.items()))), point.bundle)
-            before, now = (each.manifest.get("systems") or () for each in (one, point.bundle))
+            before, now = one.manifest.systems, point.bundle.manifest.systems
             for name, differs in unlike(before, now).items():
                 found.setdefault(name, differs)
         return found
@@ -172,28 +163,42 @@ class Sweep(Source):
         return any(p.name == parameter and len(p.values) > 1 for p in self.parameters)
 
 
-def is_sweep(directory: Path | str) -> bool:
-    """Whether the bundle in `directory` is a matrix'. Raises BundleError where it is no bundle."""
-    return read_manifest(Path(directory)).get("kind") == KIND
+def read_source(
+    directory: Path | str, messages_of: MessagesOf = lambda _system: None
+) -> Run | Matrix:
+    """Read the run or the matrix in `directory`; `messages_of` as of `Run`.
+
+    Raises BundleError where it is none, of another version or damaged, and for several drills,
+    which are read one by one; NoSamplesError as `read_run`.
+    """
+    directory = Path(directory)
+    kind = read_manifest(directory).kind
+    if kind == "drills":
+        raise BundleError(
+            f"{directory} holds several drills: each of its `points` has a report, which "
+            f"`wanlat report {directory}` writes. `wanlat drill matrix {directory} -o DIR` lays "
+            "them beside each other."
+        )
+    return read_matrix(directory) if kind == KIND else read_run(directory, messages_of)
 
 
-def read_sweep(directory: Path | str) -> Sweep:
+def read_matrix(directory: Path | str) -> Matrix:
     """Read the matrix in `directory`; points' bundles are read when asked for.
 
     Raises BundleError where it is no matrix, of a newer format, or damaged.
     """
     directory = Path(directory)
     manifest = read_manifest(directory)
-    if manifest.get("kind") != KIND:
+    if manifest.kind != KIND:
         raise BundleError(f"{directory} is the bundle of one run, not of a matrix.")
     document = read_document(directory, documents.Points)
     if document is None:
         raise BundleError(f"{directory} has no {documents.Points.FILE}: it is no matrix's bundle.")
     # Points are shuffled: the manifest has the values as the study does.
-    listed = {each["name"]: list(each["values"]) for each in manifest.get("parameters", ())}
+    listed = {each.name: list(each.values) for each in manifest.parameters}
     found = {each.name: listed.get(each.name, list(each.values)) for each in document.parameters}
     parameters = tuple(_parameters(found))
-    study = manifest["study"]
+    study = manifest.study.model_dump() if manifest.study else {}
     points = [
         Point(each.name, each.system, each.values, directory / each.directory, each, study)
         for each in document.points
@@ -207,26 +212,7 @@ def read_sweep(directory: Path | str) -> Sweep:
         at = [_place(value, p.values) for value, p in zip(of, parameters, strict=True)]
         return (*at, _place(point.system, systems), point.entry.point)
 
-    return Sweep(directory, manifest, parameters, tuple(sorted(points, key=place)))
-
-
-def bytes_of(value: Any) -> int | None:
-    """A size as studies write it, in bytes: 1024, "50KiB" (binary), "1MB" (decimal); else None."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        return None
-    scale = 1024 if match[3] else 1000
-    return round(float(match[1]) * float(scale ** " KMGT".index(match[2].upper() or " ")))
-
-
-def number_of(value: Any) -> float | None:
-    """`value` of a parameter as a number to draw against: sizes in bytes; None for words."""
-    if isinstance(value, float):
-        return value
-    size = bytes_of(value)
-    return None if size is None else float(size)
+    return Matrix(directory, manifest, parameters, tuple(sorted(points, key=place)))
 
 
 def _parameters(listed: Mapping[str, Sequence[Any]]) -> Iterator[Parameter]:

@@ -6,20 +6,20 @@ about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from wanlat.analysis.samples import CHECKED, TIMED, read_samples
 from wanlat.bundle import beneath, documents, read
 from wanlat.bundle.beneath import RECORDS
+from wanlat.bundle.documents import Calibration, Manifest, MeasuredRtt, Named
 from wanlat.bundle.errors import NoSamplesError
+from wanlat.bundle.samples import CHECKED, TIMED, read_samples
 
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
@@ -58,30 +58,30 @@ class Source:
     """What is reported of, a run or a matrix: what their manifests have in common."""
 
     directory: Path
-    manifest: Mapping[str, Any]
+    manifest: Manifest
 
     @property
     def study(self) -> str:
         """Name of the study or the drill, as its file gives it."""
-        kind = "drill" if self.manifest.get("kind") == "drill" else "study"
-        return name_of(self.manifest.get(kind), f"unnamed {kind}")
+        kind = "drill" if self.manifest.kind == "drill" else "study"
+        return name_of(self.manifest.subject, f"unnamed {kind}")
 
     @property
     def status(self) -> str:
         """ "running" (or killed: see `how_ended`), "complete", "interrupted" or "failed"."""
-        return str(self.manifest.get("status", "complete"))
+        return self.manifest.status
 
     @property
     def seed(self) -> int:
         """Its seed, which is also that of every bootstrap."""
-        return int(self.manifest.get("seed") or 0)
+        return self.manifest.seed or 0
 
 
 MessagesOf = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
-class Bundle(Source):
+class Run(Source):
     """One run, as it lies on disk.
 
     `given` are its samples where they are in memory already. `calibration` is None where the run
@@ -91,7 +91,7 @@ class Bundle(Source):
     """
 
     directory: Path
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     calibration: Calibration | None
     given: pd.DataFrame | None = field(default=None, compare=False, repr=False)
     truncated: bool = False
@@ -151,7 +151,7 @@ class Bundle(Source):
     @property
     def is_drill(self) -> bool:
         """Whether a drill left it: `wanlat.analysis.figures.drill` has more to say of it."""
-        return self.manifest.get("kind") == "drill"
+        return self.manifest.kind == "drill"
 
     @property
     def is_load(self) -> bool:
@@ -177,13 +177,12 @@ class Bundle(Source):
     @property
     def topology(self) -> str:
         """Name of the topology that the run stood on."""
-        return name_of(self.manifest.get("topology"), "unnamed topology")
+        return name_of(self.manifest.topology, "unnamed topology")
 
     @property
     def systems(self) -> tuple[Series, ...]:
         """The systems that the run meant to measure, in the order it took them."""
-        entries = self.manifest.get("systems") or ()
-        return tuple(Series(entry["name"], entry["version"]) for entry in entries)
+        return tuple(Series(each.name, each.version) for each in self.manifest.systems)
 
     @property
     def is_trusted(self) -> bool:
@@ -196,18 +195,18 @@ class Bundle(Source):
         """RTT between sites as calibration found it; None without pairs that cross sites."""
         if self.calibration is None:
             return None
-        return self.calibration.between_sites(site_of_name(self.manifest.get("topology")))
+        return self.calibration.between_sites(self.manifest.site_of)
 
     @cached_property
     def measured_rtt_within(self) -> MeasuredRtt | None:
         """RTT inside a site as calibration found it; None without such pairs."""
         if self.calibration is None:
             return None
-        return self.calibration.within_sites(site_of_name(self.manifest.get("topology")))
+        return self.calibration.within_sites(self.manifest.site_of)
 
 
-def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system: None) -> Bundle:
-    """Read and check the bundle in `directory`; `messages_of` as of `Bundle`.
+def read_run(directory: Path | str, messages_of: MessagesOf = lambda _system: None) -> Run:
+    """Read and check the bundle in `directory`; `messages_of` as of `Run`.
 
     Raises BundleError if it is not a bundle, is of a newer format or is damaged, and
     NoSamplesError if not one request was recorded. A drill that was cut short may have none: what
@@ -215,17 +214,17 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
     another one than single requests' latency (under load, of disk space), if it answered that.
     """
     directory = Path(directory)
-    manifest = read_manifest(directory)
-    found = read.read_document(directory, documents.Calibration)
-    is_cut_drill = manifest["kind"] == "drill" and manifest["status"] != "complete"
+    manifest = read.read_manifest(directory)
+    calibration = read.read_document(directory, Calibration)
+    is_cut_drill = manifest.kind == "drill" and manifest.status != "complete"
     may_lack = is_cut_drill or _has_answers_besides(directory, manifest)
-    topology = name_of(manifest.get("topology"), "")
+    topology = name_of(manifest.topology, "")
     rows, is_whole, truncated = read_samples(directory, topology, may_lack=may_lack, names=CHECKED)
     counted = rows[_is_of_phase(manifest, rows)]
-    bundle = Bundle(
+    bundle = Run(
         directory,
         manifest,
-        calibration=None if found is None else calibration_of(found),
+        calibration,
         given=rows if is_whole else None,
         truncated=truncated,
         derived={
@@ -241,15 +240,9 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
     return bundle
 
 
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of the bundle in `directory`; BundleError where it is none, or damaged."""
-    return read.read_manifest(directory).model_dump(exclude_unset=True)
-
-
-def name_of(entry: object, otherwise: str) -> str:
-    """The name in a manifest's `study` or `topology`, which is an object with a name."""
-    name = entry.get("name") if isinstance(entry, Mapping) else None
-    return str(name) if name else otherwise
+def name_of(entry: Named | None, otherwise: str) -> str:
+    """The name of a manifest's study, drill or topology."""
+    return (entry and entry.name) or otherwise
 
 
 def _uncounted(rows: pd.DataFrame) -> dict[str, int]:
@@ -271,18 +264,17 @@ def _quantiles_ms(errors_ns: pd.Series[int]) -> tuple[float, float, float] | Non
     return float(median), float(p99), float(most)
 
 
-def _is_of_phase(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
-    if manifest.get("kind") == "drill":
+def _is_of_phase(manifest: Manifest, rows: pd.DataFrame) -> pd.Series[bool]:
+    if manifest.kind == "drill":
         return (rows["phase"] == HEALTHY_PHASE) & rows["start_ns"].notna()
     return rows["phase"] == (IDLE_PHASE if _asks_for(manifest, "load") else MEASURED_PHASE)
 
 
-def _asks_for(manifest: Mapping[str, Any], kind: str) -> bool:
-    study = manifest.get("study")
-    return isinstance(study, Mapping) and bool(study.get(kind))
+def _asks_for(manifest: Manifest, kind: str) -> bool:
+    return bool(getattr(manifest.study, kind, None))
 
 
-def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
+def _has_answers_besides(directory: Path, manifest: Manifest) -> bool:
     """Whether a run under load, of disk space or of the envelope left what it was run for."""
     if _asks_for(manifest, "load"):
         return read.has_table(directory, "load") or any((directory / RECORDS).glob("load-*.raw"))
@@ -291,117 +283,12 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
     return _asks_for(manifest, "reclaim") and read.has_table(directory, "resources")
 
 
-def _why_empty(bundle: Bundle, recorded: int) -> str:
-    reason = bundle.manifest.get("reason")
+def _why_empty(bundle: Run, recorded: int) -> str:
+    reason = bundle.manifest.reason
     ended = how_ended(bundle.status, bundle.directory)
     how = f"It {ended} before it measured anything." if ended else "Its study measured nothing."
     if read.is_being_written(bundle.directory):
         how = "It is being written, and nothing is measured yet."
     before = f" ({recorded} of preparation and warm-up)" if recorded else ""
-    why = f" The reason it gives: {str(reason).rstrip('.')}." if reason else ""
+    why = f" The reason it gives: {reason.rstrip('.')}." if reason else ""
     return f"{bundle.directory} holds no measured samples{before}. {how}{why} Run the study again."
-
-
-EQUAL_WITHIN = 0.1
-"""Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
-
-Pair = documents.CalibratedPair
-
-
-class MeasuredRtt(NamedTuple):
-    """RTT over a set of ordered pairs of nodes.
-
-    `median_ms` is the median over the pairs of their medians, `low_pair_ms` and `high_pair_ms`
-    the extreme pairs' medians, `min_ms` and `max_ms` the extreme single round trips, `pairs` the
-    number of ordered pairs.
-    """
-
-    median_ms: float
-    low_pair_ms: float
-    high_pair_ms: float
-    min_ms: float
-    max_ms: float
-    pairs: int
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether one figure speaks for every pair, so that multiples of it mean something."""
-        slack = EQUAL_WITHIN * self.median_ms
-        return max(self.high_pair_ms - self.median_ms, self.median_ms - self.low_pair_ms) <= slack
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """calibration.json: every ordered pair of every lab, and the verdict over all of them."""
-
-    verdict: documents.Verdict
-    pairs: Sequence[Pair]
-    document: Mapping[str, Any] = field(compare=False, repr=False)
-    """As it was written, for its chart."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether every pair of every lab was as requested."""
-        return self.verdict == "pass"
-
-    def trusts(self, system: str) -> bool:
-        """Whether the network was right in the lab of `system`.
-
-        A failure that no pair accounts for is one of every lab.
-        """
-        labs = {pair.system for pair in self.pairs if pair.verdict != "pass"}
-        return self.passed or (bool(labs) and not labs & {system, ""})
-
-    def between_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
-        """RTT over the pairs that cross from one site to another; None if none does."""
-        return _rtt_over([p for p in self.pairs if site_of(p.source) != site_of(p.destination)])
-
-    def within_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
-        """RTT over the pairs inside a site; None if none was measured."""
-        return _rtt_over([p for p in self.pairs if site_of(p.source) == site_of(p.destination)])
-
-
-def calibration_of(found: documents.Calibration) -> Calibration:
-    """The calibration that a run left, as far as its report needs it."""
-    return Calibration(found.verdict, found.pairs, found.model_dump())
-
-
-def site_of_name(topology: object) -> Callable[[str], str]:
-    """Map the name of a node or a site to its site, by a manifest's `topology`.
-
-    A name that the topology does not know is a site of its own.
-    """
-    sites = sites_by_node(topology)
-    return lambda name: sites.get(name, name)
-
-
-def sites_by_node(topology: object) -> dict[str, str]:
-    """The site of each node of a manifest's `topology`.
-
-    Nodes may be a list (of names, or of objects with a name) or a count, which names them
-    `dc1-1`, `dc1-2`, ….
-    """
-    sites: dict[str, str] = {}
-    entries = topology.get("sites") if isinstance(topology, Mapping) else None
-    for entry in entries if isinstance(entries, list) else []:
-        site, nodes = str(entry.get("name")), entry.get("nodes")
-        if isinstance(nodes, int):
-            nodes = [f"{site}-{number}" for number in range(1, nodes + 1)]
-        for node in nodes or []:
-            sites[str(node.get("name")) if isinstance(node, Mapping) else str(node)] = site
-    return sites
-
-
-def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:
-    rtts = [pair.rtt_ms for pair in pairs if pair.rtt_ms is not None]
-    if not rtts:
-        return None
-    medians_ms = [rtt.p50 for rtt in rtts]
-    return MeasuredRtt(
-        median_ms=median(medians_ms),
-        low_pair_ms=min(medians_ms),
-        high_pair_ms=max(medians_ms),
-        min_ms=min(rtt.min for rtt in rtts),
-        max_ms=max(rtt.max for rtt in rtts),
-        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt_ms is not None}),
-    )

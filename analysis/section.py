@@ -1,32 +1,210 @@
-"""A section of a report: the answer to one question, and how it is shown.
+"""A section of a report: the answer to one question as figures, tables, sentences and charts.
 
-A section names its figures (`analysis.figures`), the columns of its table, the sentences that go
-with it and its charts; everything else is the same for all of them, and for a run and a matrix.
+A section names its figures (`analysis.figures`: a tidy frame of rows, with what its chart draws of
+each), the columns of its table, the sentences that go with it and its charts; everything else is
+the same for all of them, and for a run and a matrix. A `Grid` is a table as it is printed, in a
+terminal and on a page.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import MEANING, UNKNOWN, is_known, with_placement
-from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
-from wanlat.analysis.grid import Grid
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
-from wanlat.analysis.sweep import Point, Sweep
+from wanlat.bundle.documents import UNKNOWN
+from wanlat.bundle.errors import BundleError, one_line
+from wanlat.bundle.matrix import Matrix, Point
+from wanlat.bundle.run import Run, Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Draw = Callable[["Answer"], "Figure"] | str
+    from wanlat.analysis.stats.over_time import Estimate
 
+Row = Mapping[str, Any]
+"""One row of a frame: figures by their columns; None for what there is not."""
+Draw = Callable[["Answer"], "Figure"] | str
 _NAMED_AT_MOST = 8
+_BULLET, _NO_BREAK = "• ", "\N{NO-BREAK SPACE}"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Rows of figures with the keys `system`, `version` and whatever else they are of.
+
+    `arrays` has for each row what a chart draws of it, None where that is nothing. `parameters`
+    are the columns of a matrix: what its points differ in.
+    """
+
+    rows: tuple[Row, ...]
+    arrays: tuple[Any, ...]
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def series(self) -> list[Series]:
+        """Versions of systems that there are rows of, in their order."""
+        return list(dict.fromkeys(series_of(row) for row in self.rows))
+
+    def where(self, condition: Callable[[Row], bool]) -> Figures | None:
+        """The rows that meet a condition, with their arrays; None where none does."""
+        pairs = zip(self.rows, self.arrays, strict=True)
+        kept = figures_of(pair for pair in pairs if condition(pair[0]))
+        return None if kept is None else replace(kept, parameters=self.parameters)
+
+
+def series_of(row: Row) -> Series:
+    """The version of the system that a row is of."""
+    return Series(str(row["system"]), str(row["version"]))
+
+
+def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
+    """The figures that rows with their arrays make; None without a row."""
+    columns = tuple(zip(*pairs, strict=True))
+    return Figures(*columns) if columns else None
+
+
+def of_points(matrix: Matrix, compute: Callable[[Run], Figures | None]) -> Figures | None:
+    """The figures of every complete point of a matrix one below the other, with its name (`point`).
+
+    What the points differ in are the `parameters`. A point whose files are damaged is left out: its
+    own report says what is wrong with them.
+    """
+    names = tuple(each.name for each in matrix.parameters if matrix.varies(each.name))
+    pairs: list[tuple[Row, Any]] = []
+    for point in matrix.complete:
+        try:
+            figures = compute(point.bundle) if point.bundle else None
+        except BundleError:
+            continue
+        if figures is not None:
+            of = {"point": point.name} | {name: point.value(name) for name in names}
+            rows = ({**row, **of} for row in figures.rows)
+            pairs += zip(rows, figures.arrays, strict=True)
+    found = figures_of(pairs)
+    return None if found is None else replace(found, parameters=names)
+
+
+def named(name: str, estimate: Estimate | None) -> dict[str, Any]:
+    """A figure under its name, and its interval under that of `name` and "_ci95"."""
+    if estimate is None:
+        return {name: None, f"{name}_ci95": None}
+    ci95 = estimate.ci95 and [short(bound) for bound in estimate.ci95]
+    return {name: short(estimate.value), f"{name}_ci95": ci95}
+
+
+def short(value: float | None, digits: int = 9) -> float | None:
+    """So many digits, which is more than was measured; None for what is not known."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{digits}g}")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of text under headers. `text` are the headers whose columns are words: left-aligned.
+
+    `troubled` are the numbers of rows that hold what should not be; `sections` those of rows after
+    which a line is left empty. Empty cells become dashes. A `long` one is in tables.md alone, and
+    not printed in a terminal. `lines` are sentences: a table of them alone has no headers.
+    """
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    troubled: frozenset[int] = frozenset()
+    sections: frozenset[int] = frozenset()
+    long: bool = False
+    lines: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the rows against the headers."""
+        cleaned = tuple(tuple(one_line(cell) or EN_DASH for cell in row) for row in self.rows)
+        for row in cleaned:
+            if len(row) != len(self.headers):
+                raise ValueError(f"{len(row)} cells under {len(self.headers)} headers: {row}")
+        object.__setattr__(self, "rows", cleaned)
+        object.__setattr__(self, "title", one_line(self.title))
+        for name in ("headers", "notes", "lines"):
+            object.__setattr__(self, name, tuple(map(one_line, getattr(self, name))))
+
+
+def print_grid(grid: Grid, console: Console) -> None:
+    """Print `grid`, then its notes. In a narrow terminal words go over lines, figures last.
+
+    Nothing is ever cut short, because a figure without its last digit is another figure.
+    """
+    for line in grid.lines:
+        console.print(Text(line))
+    if grid.headers:
+        for padding, keep_figures in ((1, True), (0, True), (0, False)):
+            table, least = _terminal_table(grid, padding, keep_figures=keep_figures)
+            if least <= console.width:
+                break
+        console.print(table)
+    print_notes(grid.notes, console)
+
+
+def print_notes(notes: Sequence[str], console: Console) -> None:
+    """Print sentences that a reader of a table must see with it."""
+    for note in map(one_line, notes):
+        console.print(Padding(Text(f"{_BULLET}{note}"), (0, 1)))
+
+
+def markdown(grid: Grid) -> str:
+    """`grid` and its notes in Markdown, ending in a newline."""
+    ruler = ["---" if header in grid.text else "---:" for header in grid.headers]
+    table = (grid.headers, ruler, *grid.rows) if grid.headers else ()
+    lines = [f"| {' | '.join(map(escaped, row))} |" for row in table]
+    lines += [f"- {escaped(line)}" for line in grid.lines]
+    notes = [f"- {escaped(note)}" for note in grid.notes]
+    return (
+        "\n".join([f"{escaped(grid.title)}:", "", *lines, *(["", *notes] if notes else [])]) + "\n"
+    )
+
+
+def _terminal_table(grid: Grid, padding: int, *, keep_figures: bool) -> tuple[RichTable, int]:
+    """`grid` as rich's table, and the least width that it takes; else all cells go over lines."""
+    title = Text(grid.title, style="bold")
+    table = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.padding, table.show_edge, least = (0, padding, 0, 0), False, 0
+    for number, header in enumerate(grid.headers):
+        is_words = header in grid.text
+        cells = [row[number] for row in grid.rows]
+        parts = [part for cell in cells for part in (cell.split() if is_words else [cell])]
+        words = header.replace(" %", f"{_NO_BREAK}%")
+        width = max(map(len, [*parts, *words.split(" ")]), default=1)
+        least += width + 1 + padding
+        table.add_column(
+            textwrap.fill(words, width, break_long_words=False).replace(_NO_BREAK, " "),
+            justify="left" if is_words else "right",
+            no_wrap=keep_figures and not is_words,
+            overflow="fold",
+            min_width=width if keep_figures else None,
+        )
+    for number, row in enumerate(grid.rows):
+        style = "yellow" if number in grid.troubled else None
+        cells_of_row = (Text(cell) for cell in row)
+        table.add_row(*cells_of_row, style=style, end_section=number in grid.sections)
+    return table, least
+
+
+def escaped(text: str) -> str:
+    """Text that is a cell or a line in Markdown, and no HTML."""
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 @dataclass(frozen=True)
@@ -138,6 +316,8 @@ class Section:
     function where those depend on the figures. Functions may be named ("module:function"), so that
     matplotlib is imported where something is drawn.
 
+    Unless `of_runs` (or `of_matrices`) a run (a matrix) has no such section.
+
     A `flat` section is of single endpoints, as most of summary.json: its rows are the whole of its
     entry there, in a matrix with the point's name and `values`; its definitions and notes are those
     of the report.
@@ -145,7 +325,7 @@ class Section:
 
     key: str
     title: str
-    figures: Callable[[Bundle], Figures | None]
+    figures: Callable[[Run], Figures | None]
     columns: Sequence[Column]
     definitions: Mapping[str, str]
     notes: Sequence[Note] = ()
@@ -158,17 +338,21 @@ class Section:
     values: str = "values"
     hidden: frozenset[str] = frozenset()
     beside: Callable[[Figures], Mapping[str, Any]] = lambda _figures: {}
-    across: Callable[[Sweep, Figures], Figures | None] = lambda _sweep, figures: figures
+    across: Callable[[Matrix, Figures], Figures | None] = lambda _matrix, figures: figures
     tables: Sequence[Table] = ()
     flat: bool = False
+    of_runs: bool = True
+    of_matrices: bool = True
 
-    def of(self, source: Bundle | Sweep) -> Answer | None:
+    def of(self, source: Run | Matrix) -> Answer | None:
         """The section of a run's report, or of a matrix: its points' figures one below the other.
 
         None where there are no data for it.
         """
-        if isinstance(source, Bundle):
-            figures = self.figures(source)
+        if isinstance(source, Run):
+            figures = self.figures(source) if self.of_runs else None
+        elif not self.of_matrices:
+            return None
         else:
             figures = of_points(source, self.figures)
             figures = figures and self.across(source, figures)
@@ -187,7 +371,7 @@ class Answer:
     section: Section
     of: str
     figures: Figures
-    source: Bundle | Sweep | None = None
+    source: Run | Matrix | None = None
 
     @cached_property
     def tables(self) -> Sequence[tuple[Table, Figures]]:
