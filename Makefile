@@ -18,7 +18,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: .ready .distribution .rest .rust-tests .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench results clean
+.PHONY: .ready .distribution .rest .rust-tests .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release docs lint format build setup bench results findings clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -124,13 +124,15 @@ sdist: share  ## Build a source distribution into dist/
 release: setup  ## Carry out the checklist of a release, up to the upload (more than an hour)
 	@tools/release
 
-lint: setup  ## Check format, lints and types
+lint: setup  ## Check format, lints, types, words and the rooms' lines
 	@$(MAKE) --no-print-directory -j2 --output-sync=target .lint-python .lint-rust
 
 .lint-python:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m tools.words
+	@$(BIN)/python -m tools.sizes
 
 .lint-rust:
 	@cargo fmt --check
@@ -150,6 +152,9 @@ bench: setup  ## What the probe costs, beside its peers, what verifying costs, w
 # Of these alone: make results ONLY="envelope/redis drills/nodes"
 results: setup  ## Measure what docs/results/results.yaml lists, and pack all bundles into one archive below dist/ (days; it resumes)
 	@$(BIN)/python -m tools.results $(ONLY)
+
+findings:  ## Run findings/*.sh: surprises of other people's software, beside wanlat (a minute each; installs public packages)
+	@for finding in findings/*.sh; do echo "== $$finding"; "$$finding" || exit 1; done
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
 	@rm -rf .venv target build dist share *.egg-info
