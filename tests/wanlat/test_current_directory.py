@@ -29,7 +29,7 @@ log = posix.open({log!r}, posix.O_CREAT | posix.O_WRONLY | posix.O_APPEND)
 posix.write(log, b"{name} ")
 raise ImportError("{name}")
 """
-DRILLS = CHECKOUT / "docs" / "results" / "drills" / "patient"
+DRILL = CHECKOUT / "tests" / "data" / "bundles" / "2" / "drill"
 
 
 class Here:
@@ -82,7 +82,14 @@ def test_dasks_workers_import_nothing_from_there(here: Here, tmp_path: Path) -> 
 def test_reports_that_are_written_beside_each_other_import_nothing_from_there(
     here: Here, tmp_path: Path
 ) -> None:
-    bundle = shutil.copytree(DRILLS, tmp_path / "bundle")
+    bundle, points = tmp_path / "bundle", list[dict[str, object]]()
+    for number, name in enumerate(("one", "other")):
+        shutil.copytree(DRILL, bundle / "points" / name)
+        point = {"point": number, "name": name, "system": "quorum", "values": {"drill": name}}
+        points.append({**point, "directory": f"points/{name}", "status": "complete"})
+    manifest = json.loads((DRILL / "manifest.json").read_text()) | {"kind": "drills"}
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    (bundle / "points.json").write_text(json.dumps({"parameters": [], "points": points}))
     done = here.python("-m", "wanlat", "report", bundle, "--quiet")
     assert (done.returncode, here.ran) == (0, []), done.stderr
 

@@ -85,9 +85,10 @@ def test_several_run_side_by_side_and_are_resumed_by_dask(tmp_path: Path) -> Non
 
 def test_all_are_those_that_every_system_can_run(capsys: pytest.CaptureFixture[str]) -> None:
     from wanlat.commands.drill import _drills
+    from wanlat.commands.measuring import Common
 
     of = {
-        given: {each.name for each in _drills("all", given, None, {}, None)[0]}
+        given: {each.name for each in _drills("all", Common(systems=given), 1.0, []).drills}
         for given in ("etcd", "garage", "etcd,garage", "quorum")
     }
     assert of["etcd"] == of["quorum"] == {*of["garage"], "leader-killed"}

@@ -57,7 +57,7 @@ def show_drills(batch: Batch, how: Mapping[str, Any], *, as_json: bool) -> None:
         prepared = [batch.prepare(**how)]
     else:
         every = prepare_points(batch, **how)
-        prepared = [every.prepare(point) for point in every.points]
+        prepared = [every.prepare(point) for point in every.selected]
     documents = [_drill(each) for each in prepared]
     one = len(documents) == 1
     show_document(documents[0] if one else {"drills": documents}, as_json=as_json)
