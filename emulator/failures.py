@@ -35,7 +35,7 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _REFUSALS
 
 
-def told(error: Exception, what: str) -> Exception:
+def for_owner(error: Exception, what: str) -> Exception:
     """Return what the owner of a lab is to raise because a process of the lab's could not ``what``.
 
     Errors of ours are told as they are, and refusals of the machine are put in words. Anything

@@ -125,7 +125,7 @@ class Impairments:
         self.targets = Targets(plan)
         self._requested = requested(plan)
         self._in_force = dict(self._requested)
-        self._stacks = {each: Stack(value) for each, value in self._requested.items()}
+        self._stacks = {direction: Stack(value) for direction, value in self._requested.items()}
         self._unsure: set[Direction] = set()
         self._changing = threading.RLock()  # a listener of the journal may look
         self.journal = Journal(self._requested, journal)
@@ -135,7 +135,7 @@ class Impairments:
         """Return how the lab ended; empty while it lives."""
         raise NotImplementedError
 
-    def _ask(
+    def _call(
         self, operation: str, *arguments: Any, fds: tuple[int, ...] = ()
     ) -> tuple[Any, list[int]]:
         """Have the lab's supervisor do something."""
@@ -156,13 +156,13 @@ class Impairments:
     def settled(self) -> dict[Direction, Impairment]:
         """Return what every direction is to be once nobody holds a change or a cut of it."""
         with self._changing:
-            return {each: stack.settled(_BY_HAND) for each, stack in self._stacks.items()}
+            return {direction: stack.settled(_BY_HAND) for direction, stack in self._stacks.items()}
 
     @property
     def cut_off(self) -> frozenset[Direction]:
         """Return the directions that are cut."""
         with self._changing:
-            return frozenset(each for each, stack in self._stacks.items() if stack.is_cut)
+            return frozenset(direction for direction, stack in self._stacks.items() if stack.is_cut)
 
     def change(
         self,
@@ -184,7 +184,9 @@ class Impairments:
         the backend cannot do; nothing has changed then.
         """
         changes = self._changes(target, to, settings)
-        steps = {each: partial(Stack.changed, changes=all_) for each, all_ in changes.items()}
+        steps = {
+            direction: partial(Stack.changed, changes=all_) for direction, all_ in changes.items()
+        }
         return self._apply(steps, origin, _in_part(changes))
 
     def changed(
@@ -203,8 +205,8 @@ class Impairments:
         changes = self._changes(target, to, settings)
         hold = Hold(self, changes, origin)
         hold.steps = {
-            each: partial(Stack.changed, changes=all_, holder=hold)
-            for each, all_ in changes.items()
+            direction: partial(Stack.changed, changes=all_, holder=hold)
+            for direction, all_ in changes.items()
         }
         hold.checked = _in_part(changes)
         return hold
@@ -228,12 +230,15 @@ class Impairments:
     def restore(self, target: Target = "all", *, origin: str = "api") -> int:
         """Return to what the topology says; cuts and changes that are held end as well."""
         directions = self.targets.directions(target)
-        steps = {each: partial(_instead, Stack(self._requested[each])) for each in directions}
+        steps = {
+            direction: partial(_instead, Stack(self._requested[direction]))
+            for direction in directions
+        }
         return self._apply(steps, origin)
 
     def counters(self) -> dict[Direction, Counters]:
         """Return the backend's counters of every impaired direction."""
-        value: dict[Direction, Counters] = self._ask("counters")[0]
+        value: dict[Direction, Counters] = self._call("counters")[0]
         return value
 
     def _changes(
@@ -250,13 +255,13 @@ class Impairments:
         else:
             given = [(target, settings if to is None else to)]
         changes: dict[Direction, list[Change]] = {}
-        for each, what in given:
-            directions = self.targets.directions(each)
+        for named, what in given:
+            directions = self.targets.directions(named)
             if isinstance(what, Impairment):
                 change = Change.to(what)
             else:
-                both_ways = {each.opposite for each in directions} <= set(directions)
-                change = Change.of(what, both_ways=both_ways)
+                both_ways = {direction.opposite for direction in directions} <= set(directions)
+                change = Change.parse(what, both_ways=both_ways)
             for direction in directions:
                 changes.setdefault(direction, []).append(change)
         return changes
@@ -267,22 +272,22 @@ class Impairments:
         ``checked``: where what comes out is to be looked at as a topology file would be.
         """
         with self._changing:
-            wanted = {each: step(self._stacks[each]) for each, step in steps.items()}
-            after = {each: stack.top for each, stack in wanted.items()}
+            wanted = {direction: step(self._stacks[direction]) for direction, step in steps.items()}
+            after = {direction: stack.top for direction, stack in wanted.items()}
             changes = {
-                each: value
-                for each, value in after.items()
-                if value != self._in_force[each] or each in self._unsure
+                direction: value
+                for direction, value in after.items()
+                if value != self._in_force[direction] or direction in self._unsure
             }
-            for direction in (each for each in changes if each in checked):
+            for direction in (direction for direction in changes if direction in checked):
                 wrong = mistakes(changes[direction])
                 if wrong:
                     raise UserError(f"The link {direction} cannot be changed so: {listing(wrong)}.")
             now = time.monotonic_ns()
             not_before, instant = self._change(changes) if changes else (now, now)
             entries = [
-                Entry(instant, not_before, each, self._in_force[each], value, origin)
-                for each, value in changes.items()
+                Entry(instant, not_before, direction, self._in_force[direction], value, origin)
+                for direction, value in changes.items()
             ]
             self._stacks.update(wanted)
             self._in_force.update(changes)
@@ -292,7 +297,7 @@ class Impairments:
     def _change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
         """Return between which instants it took effect."""
         try:
-            window: tuple[int, int] = self._ask("change", changes)[0]
+            window: tuple[int, int] = self._call("change", changes)[0]
         except WanlatError:
             raise
         except BaseException:
@@ -306,7 +311,7 @@ class Hold:
     """A change that somebody holds. A context manager; safe to end twice."""
 
     def __init__(self, lab: Impairments, directions: Iterable[Direction], origin: str) -> None:
-        self.begun_ns: int | None = None
+        self.started_ns: int | None = None
         self.ended_ns: int | None = None
         self.steps: _Steps = {}
         self.checked: Collection[Direction] = ()
@@ -316,15 +321,15 @@ class Hold:
 
     def begin(self) -> int:
         """Let it take effect; return the instant. It begins once."""
-        if self.begun_ns is not None:
+        if self.started_ns is not None:
             raise UserError("This change has begun before; make another one.")
         try:
-            self.begun_ns = self._lab._apply(self.steps, self._origin, self.checked)
+            self.started_ns = self._lab._apply(self.steps, self._origin, self.checked)
         except BaseException:  # it may be in force: Ctrl-C, or a journal that cannot be written
             with contextlib.suppress(WanlatError):
                 self._release()
             raise
-        return self.begun_ns
+        return self.started_ns
 
     def end(self) -> int:
         """Take it away; return the instant at which that was in force."""
@@ -359,4 +364,6 @@ def _instead(stack: Stack, _: Stack) -> Stack:
 
 def _in_part(changes: Mapping[Direction, Sequence[Change]]) -> set[Direction]:
     """Return where only a part is changed: what is given whole is its giver's, as in a plan."""
-    return {each for each, all_ in changes.items() if not any(one.is_whole for one in all_)}
+    return {
+        direction for direction, all_ in changes.items() if not any(one.is_whole for one in all_)
+    }

@@ -44,8 +44,8 @@ class InterfaceCounters:
     def nodes(self) -> dict[str, Traffic]:
         """Return what crossed each node's interface. Raises OSError."""
         return {
-            name: each.traffic(addressing.node_end(name, 0).index)
-            for name, each in self._nodes.items()
+            name: netlink.traffic(addressing.node_end(name, 0).index)
+            for name, netlink in self._nodes.items()
         }
 
     def links(self) -> dict[Direction, Traffic]:
@@ -57,5 +57,5 @@ class InterfaceCounters:
 
     def close(self) -> None:
         """Let go of the sockets. May be called again."""
-        for each in (*self._nodes.values(), *self._sites.values()):
-            each.close()
+        for netlink in (*self._nodes.values(), *self._sites.values()):
+            netlink.close()

@@ -73,8 +73,8 @@ class Journal(list[Entry]):
                 "backend": backend,
                 "clock": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "in_force": [
-                    each.to_dict() | figures(value)
-                    for each, value in self._requested.items()
+                    direction.to_dict() | figures(value)
+                    for direction, value in self._requested.items()
                     if not value.is_noop
                 ],
             }
@@ -133,16 +133,16 @@ def figures(impairment: Impairment) -> dict[str, Any]:
     A table of quantiles is too long for a line: it is told by its length and a hash.
     """
     result: dict[str, Any] = {}
-    for each in fields(Impairment):
-        value = getattr(impairment, each.name)
-        if value == getattr(_NOTHING, each.name):
+    for field in fields(Impairment):
+        value = getattr(impairment, field.name)
+        if value == getattr(_NOTHING, field.name):
             continue
-        if each.name == "table":
+        if field.name == "table":
             packed = struct.pack(f"!{len(value)}d", *value)
             value = {"quantiles": len(value), "sha256": hashlib.sha256(packed).hexdigest()}
-        elif each.name == "bursts":
+        elif field.name == "bursts":
             value = asdict(value)
-        result[each.name] = value
+        result[field.name] = value
     return result
 
 

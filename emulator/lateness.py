@@ -17,13 +17,13 @@ from contextlib import contextmanager
 import numpy as np
 
 from wanlat.bundle.lateness import Instants, Lateness
-from wanlat.emulator.backends import LateBin, ToldLateness
+from wanlat.emulator.backends import LateBin, LatenessReport
 from wanlat.topologies.errors import MachineError
 
 _EVERY_S = 1.0
 
 
-Ask = Callable[[int], ToldLateness | None]
+Query = Callable[[int], LatenessReport | None]
 """Has a backend tell the bins from a number on; None: it cannot."""
 
 
@@ -33,8 +33,8 @@ class LatenessLog:
     Its memory is bounded: who wants to know it all has it `watch`ed.
     """
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, query: Query) -> None:
+        self._query = query
         self._known = Lateness()
         self._next = 0
         self._listener: Callable[[LateBin], object] = lambda _: None
@@ -43,15 +43,15 @@ class LatenessLog:
     def update(self) -> bool:
         """Have the backend tell what is new; return whether it can. Raises MachineError."""
         with self._lock:
-            told = self._ask(self._next)
-            if told is None:
+            report = self._query(self._next)
+            if report is None:
                 return False
-            if told.next - len(told.bins) > self._next and self._next:
+            if report.next - len(report.bins) > self._next and self._next:
                 raise RuntimeError("the backend forgot how late packets were before it was asked")
-            self._next = told.next
-            for each in told.bins:
-                self._known.add(each.start_ns, each.max_ns)
-                self._listener(each)
+            self._next = report.next
+            for late_bin in report.bins:
+                self._known.add(late_bin.start_ns, late_bin.max_ns)
+                self._listener(late_bin)
             return True
 
     def during(self, begin_ns: int, end_ns: int) -> int | None:

@@ -72,8 +72,8 @@ def memory_bytes() -> int:
 
 def available_memory_bytes() -> int | None:
     """Return how much memory can be had without swapping; None where the kernel does not say."""
-    found = _field("/proc/meminfo", "MemAvailable")
-    return int(found.split()[0]) * 1024 if found else None
+    available = _field("/proc/meminfo", "MemAvailable")
+    return int(available.split()[0]) * 1024 if available else None
 
 
 def cores() -> int:
@@ -84,14 +84,14 @@ def cores() -> int:
 def read_limits() -> Limits:
     """Return what this process may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = {
+    values = {
         "user.max_net_namespaces": _sysctl("user.max_net_namespaces"),
         "fs.mount-max": _sysctl("fs.mount-max"),
         "MemAvailable": available_memory_bytes(),
         "ulimit -n": soft if soft != resource.RLIM_INFINITY else None,
         "ulimit -Hn": hard if hard != resource.RLIM_INFINITY else None,
     }
-    return {name: int(value) for name, value in found.items() if value not in (None, "")}
+    return {name: int(value) for name, value in values.items() if value not in (None, "")}
 
 
 def check_limits(limits: Limits, *, sites: int, nodes: int, sockets: int) -> None:

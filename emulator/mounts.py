@@ -102,10 +102,10 @@ def seal() -> None:
         if child == 0:
             _send_locked_copy(theirs)
         theirs.close()
-        said, fds, _, _ = socket.recv_fds(ours, 16, 1)
+        reply, fds, _, _ = socket.recv_fds(ours, 16, 1)
     os.waitpid(child, 0)
     if not fds:
-        number = int(said or errno.EIO)
+        number = int(reply or errno.EIO)
         raise OSError(number, f"unshare: {os.strerror(number)}")
     syscalls.setns(fds[0], syscalls.CLONE_NEWNS)
     os.close(fds[0])

@@ -158,12 +158,12 @@ class Network:
 
     def _near_ends(self) -> dict[str, list[int]]:
         """Return the indexes, by namespace, of the interfaces that came up before their peers."""
-        found: dict[str, list[int]] = {}
+        indexes: dict[str, list[int]] = {}
         for link in self.links:
             a, b = self.ends(link)
             for end in (a, b) if self.is_spliced(link) else (a,):
-                found.setdefault(end.namespace, []).append(end.index)
-        return found
+                indexes.setdefault(end.namespace, []).append(end.index)
+        return indexes
 
     def _core_requests(self) -> Iterator[Request]:
         for link in self.links:

@@ -48,12 +48,12 @@ def make_private(directory: Path) -> Path:
     """
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "it is no directory", str(directory))
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", str(directory))
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         directory.chmod(0o700)
     return directory
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.emulator import interpreter
-from wanlat.emulator.backends import Counters, LateBin, ToldLateness
+from wanlat.emulator.backends import Counters, LateBin, LatenessReport
 from wanlat.emulator.capture import CaptureStatus
 from wanlat.emulator.failures import REPORT_IT
 from wanlat.emulator.links import Direction
@@ -30,7 +30,7 @@ _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 120.0
 """Of any request: the largest lab is built in seconds, even on a busy machine."""
 _ANSWERS = pickled(
-    *(Direction, Counters, ToldLateness, LateBin, CaptureStatus, RuntimeError),
+    *(Direction, Counters, LatenessReport, LateBin, CaptureStatus, RuntimeError),
     *(errors.WanlatError, errors.UserError, errors.MachineError, errors.RunFailed),
 )
 """All that a supervisor has to say. It stands among programs that may be hostile, and who takes it
@@ -98,7 +98,7 @@ class Owner:
             self._stream.finish()  # the supervisor ends the lab in good order,
             os.close(lifeline)  # and the guard sees that it does
 
-    def ask(
+    def call(
         self, operation: str, *arguments: Any, fds: tuple[int, ...] = ()
     ) -> tuple[Any, list[int]]:
         """Have the supervisor do something; return its answer and descriptors.

@@ -48,7 +48,7 @@ Pair = tuple[str, str]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[Any]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Tell = Callable[[float], None]
+Progress = Callable[[float], None]
 
 
 def _none() -> Numbers:
@@ -221,7 +221,7 @@ class Prober(Closing):
         count: int,
         interval_s: float,
         patience_s: float,
-        on_progress: Tell = lambda _: None,
+        on_progress: Progress = lambda _: None,
         *,
         many_flows: bool = False,
     ) -> dict[Pair, Probes]:
@@ -231,14 +231,14 @@ class Prober(Closing):
         the part done, 0 to 1. Each pair's are one flow; with ``many_flows`` each echo is one, and
         its order counts for nothing.
         """
-        found: dict[Pair, Probes] = {}
+        total: dict[Pair, Probes] = {}
         part = max(1, _AT_ONCE // max(1, len(pairs)))
         for begin in range(0, count, part):
             due_s = _interleaved(pairs, min(part, count - begin), interval_s)
             this = self._send(due_s, ECHO_BYTES, count if many_flows else 1, patience_s, echo=True)
-            found = {pair: found[pair] + this[pair] for pair in pairs} if found else this
+            total = {pair: total[pair] + this[pair] for pair in pairs} if total else this
             on_progress(min(1.0, (begin + part) / count))
-        return found
+        return total
 
     def send(
         self,
@@ -302,13 +302,13 @@ class Prober(Closing):
             sent_ns, held_ns = self._send_all(packets, ways, schedule_s[order].tolist())
             for arrived in self._waiting(rings.values(), patience_s):
                 if echo and arrived >= 2 * numbers.size:
-                    seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
-                    if sum(each.returned for each in seen.values()) == numbers.size:
+                    seen = {node: _Seen.read(ring, self.turn, size) for node, ring in rings.items()}
+                    if sum(reached.returned for reached in seen.values()) == numbers.size:
                         break  # every one came back, copies apart
             else:
-                seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
-        over_ns, found = time.time_ns(), {}
-        told = math.isfinite(self._late_ms) and self._lab.lateness.update()
+                seen = {node: _Seen.read(ring, self.turn, size) for node, ring in rings.items()}
+        over_ns, result = time.time_ns(), {}
+        is_known = math.isfinite(self._late_ms) and self._lab.lateness.update()
         for place, (a, b) in enumerate(pairs):
             mine = np.flatnonzero(places == place)[np.argsort(numbers[places == place])]
             probes = Probes(
@@ -318,10 +318,10 @@ class Prober(Closing):
                 sum(seen[node].damaged(place) for node in ({a, b} if echo else {b})),
             )
             late_ns = held_ns[mine]
-            if told:
+            if is_known:
                 late_ns = np.maximum(late_ns, self._lateness_ns(probes, over_ns))
-            found[a, b] = replace(probes, late=late_ns > 1e6 * self._late_ms)
-        return found
+            result[a, b] = replace(probes, late=late_ns > 1e6 * self._late_ms)
+        return result
 
     def _waiting(self, rings: Collection[Arrivals], patience_s: float) -> Iterator[int]:
         """Yield how many packets have arrived, a step at a time, until patience is over.
@@ -430,7 +430,7 @@ class _Seen:
     is_whole: np.ndarray[Any, np.dtype[np.bool_]]
 
     @classmethod
-    def of(cls, ring: Arrivals, turn: int, size: int) -> _Seen:
+    def read(cls, ring: Arrivals, turn: int, size: int) -> _Seen:
         frames = ring.frames()
         frames = frames[frames["length"] == size + ETHERNET_BYTES]
         words = np.ascontiguousarray(frames["packet"][:, : min(size, KEPT_BYTES)]).view(">u2")

@@ -56,12 +56,12 @@ class Process:
     def wait(self, timeout_s: float | None = None) -> int:
         """Return the exit code. Raises TimeoutError, or MachineError when the lab ends first."""
         try:
-            found = self._end.result(timeout_s)
+            ended = self._end.result(timeout_s)
         except TimeoutError:
             raise TimeoutError(f"{self.name} still runs after {timeout_s} s") from None
-        if found is None:
+        if ended is None:
             raise MachineError(f"The lab ended while {self.name} was running. {self._fate()}")
-        return found.code
+        return ended.code
 
     def when_ended(self, callback: Callable[[Process], None]) -> None:
         """Have ``callback`` called once the process has ended, from another thread.

@@ -184,22 +184,22 @@ def _watch(program: int, caller: int, wake: int) -> tuple[int, bool]:
 
 def _reap(program: int) -> int | None:
     """Take note of whoever has ended; return the program's wait status, None while it runs."""
-    found = None
+    status = None
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == program:
-                found = ended[1]
-    return found
+                status = ended[1]
+    return status
 
 
 def _end_rest(wake: int, patience_s: float) -> None:
     """End whatever is left of what the program started: in order, and after a while by SIGKILL."""
-    began_s, was_asked = time.monotonic(), False
+    began_s, is_terminated = time.monotonic(), False
     while _has_children() and (waited_s := time.monotonic() - began_s) < _KILLED_S:
         if waited_s >= patience_s:
             _kill_all()
-        elif not was_asked:
-            was_asked = True
+        elif not is_terminated:
+            is_terminated = True
             _signal_all(signal.SIGTERM)
         if syscalls.wait_readable([wake], _LOOK_EVERY_S) and signal.SIGQUIT in os.read(wake, 512):
             patience_s = 0.0

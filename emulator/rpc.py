@@ -72,7 +72,7 @@ def pickled(*classes: type) -> Codec:
     What is built in and plain (numbers, texts, lists, …) is always allowed. Anything else raises
     `pickle.UnpicklingError`.
     """
-    allowed = {(each.__module__, each.__qualname__): each for each in classes}
+    allowed = {(cls.__module__, cls.__qualname__): cls for cls in classes}
 
     class Reader(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> type:
@@ -101,8 +101,8 @@ class Stream:
         """How many bytes have come; those of the buffer are the last of them."""
         self._riders: deque[tuple[int, list[int]]] = deque()
         """Descriptors, each with the count of bytes that had come by then."""
-        for each in (self._reader, self._writer):
-            os.set_blocking(each.fileno(), False)
+        for file in (self._reader, self._writer):
+            os.set_blocking(file.fileno(), False)
 
     def fileno(self) -> int:
         """Return the descriptor on which messages arrive, for poll(). See `has_message`."""
@@ -113,7 +113,7 @@ class Stream:
         """Whether `receive` has one without waiting: poll() knows only of what is not read yet."""
         return b"\n" in self._buffer
 
-    def ask(self, message: Any, timeout_s: float | None = None) -> Any:
+    def query(self, message: Any, timeout_s: float | None = None) -> Any:
         """Send a message and return the next one that comes. Raises as `send` and `receive`."""
         self.send(message, timeout_s=timeout_s)
         return self.receive(timeout_s)[0]

@@ -316,12 +316,12 @@ class Socket(Closing):
         mask = _number(29, _SKIP_STATISTICS)  # IFLA_EXT_MASK
         answers = self.send(
             [
-                Request(_GET_LINK, _REQUEST, _LINK.pack(0, 0, each, 0, 0) + mask, "read a link")
-                for each in indexes
+                Request(_GET_LINK, _REQUEST, _LINK.pack(0, 0, index, 0, 0) + mask, "read a link")
+                for index in indexes
             ]
         )
         operating = _OPERATING_STATE, bytes([_OPERATING])
-        return all(operating in attributes((each or b"")[_LINK.size :]) for each in answers)
+        return all(operating in attributes((answer or b"")[_LINK.size :]) for answer in answers)
 
     def traffic(self, index: int) -> Traffic:
         """Return what crossed an interface (rtnl_stats_get(), net/core/rtnetlink.c)."""

@@ -64,10 +64,10 @@ def _report(stream: Stream, error: Exception) -> None:
 
     os._exit() skips the interpreter's own report.
     """
-    from wanlat.emulator.failures import told
+    from wanlat.emulator.failures import for_owner
 
     try:
-        stream.send(("over", told(error, "be kept up")))
+        stream.send(("over", for_owner(error, "be kept up")))
     except Closed:
         sys.excepthook(*sys.exc_info())
 

@@ -26,7 +26,7 @@ from wanlat.emulator.backends.netem import NetemBackend
 from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
 from wanlat.emulator.capture import CaptureStatus, Request
-from wanlat.emulator.failures import told
+from wanlat.emulator.failures import for_owner
 from wanlat.emulator.links import Direction, requested
 from wanlat.emulator.machine import Limits, check_limits, explain_sandbox_failure
 from wanlat.emulator.mounts import LAB_DIRECTORY
@@ -114,7 +114,7 @@ class Supervisor:
         except Closed:
             raise
         except Exception as error:
-            self._stream.send(("error", number, told(error, operation)))
+            self._stream.send(("error", number, for_owner(error, operation)))
         finally:
             for fd in fds:
                 os.close(fd)
@@ -220,11 +220,11 @@ class Supervisor:
                     start_new_session=True,
                 )
             except OSError as error:
-                said = f"{argv[0]} could not be started on {namespace}: {error.strerror}."
+                message = f"{argv[0]} could not be started on {namespace}: {error.strerror}."
                 if isinstance(error, FileNotFoundError) and argv[0] in _PACKAGES:
-                    said += " Debian and Ubuntu have it in a package: apt-get install "
-                    said += _PACKAGES[argv[0]]
-                raise MachineError(said) from error
+                    message += " Debian and Ubuntu have it in a package: apt-get install "
+                    message += _PACKAGES[argv[0]]
+                raise MachineError(message) from error
         self._children[child.pid] = child
         return child.pid
 
@@ -251,7 +251,10 @@ class Supervisor:
         self._network.send_single_segments(
             link
             for link in self._network.links
-            if any(each in changes and changes[each].counts_packets for each in link.directions)
+            if any(
+                direction in changes and changes[direction].counts_packets
+                for direction in link.directions
+            )
         )
         instant = self._backend.change(changes)
         # netem cannot tell the instant itself, but between which two it lies.

@@ -42,7 +42,7 @@ class LateBin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ToldLateness:
+class LatenessReport:
     """What a backend tells at once: bins in which something was late, and the next one's number."""
 
     bins: list[LateBin]
@@ -76,6 +76,6 @@ class Backend(Protocol):
         """Return counters of every impaired direction."""
         ...
 
-    def lateness(self, since: int) -> ToldLateness | None:
+    def lateness(self, since: int) -> LatenessReport | None:
         """Return how late packets were, from bin ``since`` on; None where that is not known."""
         ...

@@ -18,7 +18,7 @@ from collections import deque
 
 from wanlat.bundle import BIN_NS  # the lab's first process needs nothing else of it
 from wanlat.emulator import rtnetlink
-from wanlat.emulator.backends import LateBin, ToldLateness, netem_options
+from wanlat.emulator.backends import LateBin, LatenessReport, netem_options
 from wanlat.topologies.netem import Netem
 
 _INTERVAL_NS = BIN_NS
@@ -52,13 +52,13 @@ class Sentinel:
         self._lock = threading.Lock()
         threading.Thread(target=self._send_all, name="sentinel", daemon=True).start()
 
-    def since(self, number: int) -> ToldLateness:
+    def since(self, number: int) -> LatenessReport:
         """Return the bins from a number on, and the number of the next."""
         with self._lock:
             self._take()
             self._close()
             known = max(0, number - (self._count - len(self._kept)))
-            return ToldLateness(list(itertools.islice(self._kept, known, None)), self._count)
+            return LatenessReport(list(itertools.islice(self._kept, known, None)), self._count)
 
     def _send_all(self) -> None:
         next_ns = time.monotonic_ns()

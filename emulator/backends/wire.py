@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.emulator import syscalls
-from wanlat.emulator.backends import Counters, LateBin, ToldLateness, cannot_be_changed
+from wanlat.emulator.backends import Counters, LateBin, LatenessReport, cannot_be_changed
 from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
@@ -73,7 +73,7 @@ def _name_of(table: tuple[float, ...]) -> str:
 _STOP_S = 5.0
 _ANSWER_S = 60.0
 _CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
-_UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
+_UNREQUESTED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
 
 
 class WireBackend:
@@ -117,7 +117,7 @@ class WireBackend:
             {"a": a.name, "b": b.name, "ab": as_json(link.ab), "ba": as_json(link.ba)}
             for (a, b), link in zip(ends, self._links, strict=True)
         ]
-        self._ask({"op": "start", "seed": self._seed, "links": links})
+        self._query({"op": "start", "seed": self._seed, "links": links})
 
     def stop(self) -> None:
         """Have the program end in good order. Returns when it has, or after a while."""
@@ -135,16 +135,16 @@ class WireBackend:
             if direction not in self._place:
                 raise cannot_be_changed(direction)
             place, side = self._place[direction]
-            asked = self._tables.as_json(impairment)
-            requests.append({"link": place, "direction": side, "impairment": asked})
-        instant: int = self._ask({"op": "set", "changes": requests})["t_ns"]
+            encoded = self._tables.as_json(impairment)
+            requests.append({"link": place, "direction": side, "impairment": encoded})
+        instant: int = self._query({"op": "set", "changes": requests})["t_ns"]
         return instant
 
     def counters(self) -> dict[Direction, Counters]:
         """Return what the program counted."""
         if self._process is None:
             return {}
-        answer = self._ask({"op": "stats"})
+        answer = self._query({"op": "stats"})
         result: dict[Direction, Counters] = {}
         for link, sides in zip(self._links, answer["links"], strict=True):
             for direction, side in zip(link.directions, ("ab", "ba"), strict=True):
@@ -154,29 +154,29 @@ class WireBackend:
                     bytes=raw["bytes"],
                     lost=raw["lost"],
                     queue_drops=raw["queue_drops"],
-                    overflows=sum(raw[kind] for kind in _UNASKED_DROPS),
+                    overflows=sum(raw[kind] for kind in _UNREQUESTED_DROPS),
                 )
         return result
 
-    def lateness(self, since: int) -> ToldLateness | None:
+    def lateness(self, since: int) -> LatenessReport | None:
         """Return how late frames left, from bin ``since`` on; None where no link is spliced."""
         if self._process is None:
             return None
-        answer = self._ask({"op": "lateness", "since": since})
+        answer = self._query({"op": "lateness", "since": since})
         ways = [direction for link in self._links for direction in link.directions]
         bins = [
             LateBin(**late | {"direction": None if way is None else ways[way]})
             for late in answer["late"]
             for way in [late["direction"]]
         ]
-        return ToldLateness(bins, answer["next"])
+        return LatenessReport(bins, answer["next"])
 
     def plant_lateness(self, direction: Direction, late_ns: int, for_ns: int) -> int:
         """Be late in one direction for a while, for tests; return the instant it begins at."""
         place, side = self._place[direction]
         way = {"link": place, "direction": side}
-        asked = {"op": "plant_lateness", **way, "late_ns": late_ns, "for_ns": for_ns}
-        instant: int = self._ask(asked)["t_ns"]
+        request = {"op": "plant_lateness", **way, "late_ns": late_ns, "for_ns": for_ns}
+        instant: int = self._query(request)["t_ns"]
         return instant
 
     def start_capture(self, request: Request) -> CaptureStatus:
@@ -185,24 +185,24 @@ class WireBackend:
         places = [(*self._place[direction], str(direction)) for direction in directions]
         keys = ("link", "direction", "name")
         wanted = asdict(request) | {
-            "directions": [dict(zip(keys, each, strict=True)) for each in places]
+            "directions": [dict(zip(keys, place, strict=True)) for place in places]
         }
-        return status_of(self._ask({"op": "capture", "capture": wanted}), directions)
+        return status_of(self._query({"op": "capture", "capture": wanted}), directions)
 
     def capture_status(self) -> CaptureStatus:
         """Return how the record stands."""
-        return status_of(self._ask({"op": "capture_status"}), wan_directions(self._links))
+        return status_of(self._query({"op": "capture_status"}), wan_directions(self._links))
 
     def stop_capture(self) -> CaptureStatus:
         """Have the record completed."""
-        return status_of(self._ask({"op": "capture_stop"}), wan_directions(self._links))
+        return status_of(self._query({"op": "capture_stop"}), wan_directions(self._links))
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _query(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._stream is not None
         if request["op"] in ("start", "set") and (tables := self._tables.unsent()):
             request = request | {"tables": tables}
         try:
-            answer: dict[str, Any] = self._stream.ask(request, _ANSWER_S)
+            answer: dict[str, Any] = self._stream.query(request, _ANSWER_S)
         except Closed:
             raise self._gone(request["op"]) from None
         except TimeoutError:
@@ -224,7 +224,7 @@ class WireBackend:
             end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
             assert end is not None
             code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
-        said = f"The wire process ended without an answer to {operation!r}"
+        message = f"The wire process ended without an answer to {operation!r}"
         if code is None or (code < 0 and -code not in _CRASHES):
-            return MachineError(f"{said}; its last words are above.")
-        return RuntimeError(f"{said}: it {how_it_ended(code)}; its last words are above.")
+            return MachineError(f"{message}; its last words are above.")
+        return RuntimeError(f"{message}: it {how_it_ended(code)}; its last words are above.")

@@ -22,7 +22,7 @@ from wanlat.emulator.calibration.rate import Rated, judge_rate
 from wanlat.emulator.calibration.rounds import Limits, Outcome, is_only_late, measure_in_rounds
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.prober import Prober, Probes
+from wanlat.emulator.prober import Prober, Probes, Progress
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 
@@ -32,7 +32,7 @@ LIMITS = Limits(pause_s=0.5, longest_s=180.0)
 _BARE_ECHOES = 20
 _SUMS = ("lost", "sent", "duplicated", "corrupted", "reordered", "late")  # over the passes
 
-Progress = Callable[[str, float], None]
+StageProgress = Callable[[str, float], None]
 
 
 def calibrate(
@@ -45,7 +45,7 @@ def calibrate(
     delivery_samples: int = 2000,
     tolerance: Tolerance | None = None,
     limits: Limits = LIMITS,
-    on_progress: Progress = lambda _stage, _part: None,
+    on_progress: StageProgress = lambda _stage, _part: None,
 ) -> dict[str, Any]:
     """Measure the lab's pairs and judge them; return the document of ``calibration.json``.
 
@@ -69,13 +69,13 @@ def calibrate(
     delays = jitter_samples or max(samples or 0, tolerance.delays)
     drawn = [pair for pair in wanted if requested.jitter_ms(*pair) > 0]
     counted = [p for p in wanted if p in drawn or passes.is_counted(requested.path(*p))]
-    rated = [pair for pair in wanted if Rated.of(requested.path(*pair))]
-    begun = time.monotonic()
+    rated = [pair for pair in wanted if Rated.on_path(requested.path(*pair))]
+    started = time.monotonic()
 
     def left() -> Limits:
-        return replace(limits, longest_s=limits.longest_s - (time.monotonic() - begun))
+        return replace(limits, longest_s=limits.longest_s - (time.monotonic() - started))
 
-    def stage(name: str) -> passes.Tell:
+    def stage(name: str) -> Progress:
         return lambda part: on_progress(name, part)
 
     nodes = sorted({name for pair in wanted for name in pair})
@@ -85,15 +85,15 @@ def calibrate(
         delay = measure_in_rounds(
             wanted,
             lambda todo, size: passes.delay_pass(*common, todo, echoes, stage("delay"), size),
-            lambda pair, found, this: judge_delay(requested, pair, found, tolerance, this),
+            lambda pair, probes, this: judge_delay(requested, pair, probes, tolerance, this),
             left(),
         )
         reached = {pair for pair, outcome in delay.items() if outcome.evidence.rtt_ns.size}
         jitter = measure_in_rounds(
             [pair for pair in drawn if pair in reached],
             lambda todo, size: passes.jitter_pass(*common, todo, delays, stage("jitter"), size),
-            lambda pair, found, this: judge_jitter(
-                requested, pair, found, delay[pair].evidence, tolerance, this
+            lambda pair, probes, this: judge_jitter(
+                requested, pair, probes, delay[pair].evidence, tolerance, this
             ),
             left(),
         )
@@ -102,15 +102,15 @@ def calibrate(
             lambda todo, size: passes.delivery_pass(
                 *common, todo, delivery_samples, stage("delivery"), size
             ),
-            lambda pair, found, this: judge_delivery(
-                requested, pair, found, _median_ms(bare[pair]) / 2, tolerance, this
+            lambda pair, probes, this: judge_delivery(
+                requested, pair, probes, _median_ms(bare[pair]) / 2, tolerance, this
             ),
             left(),
         )
         rate = measure_in_rounds(
             [pair for pair in rated if pair in reached],
             lambda todo, size: passes.rate_pass(*common, todo, stage("rate"), size),
-            lambda pair, found, _: judge_rate(requested.path(*pair), found, tolerance),
+            lambda pair, trains, _: judge_rate(requested.path(*pair), trains, tolerance),
             left(),
         )
     pairs_found = [
@@ -118,12 +118,12 @@ def calibrate(
             requested,
             pair,
             bare[pair],
-            [each[pair] for each in (delay, jitter, delivery, rate) if pair in each],
+            [outcomes[pair] for outcomes in (delay, jitter, delivery, rate) if pair in outcomes],
         )
         for pair in wanted
     ]
     overflows = sum(counters.overflows for counters in lab.counters().values())
-    passed = all(each["verdict"] == "pass" for each in pairs_found)
+    passed = all(entry["verdict"] == "pass" for entry in pairs_found)
     return {
         "topology": requested.name,
         "backend": lab.backend,
@@ -149,14 +149,14 @@ def _entry(
         **dict.fromkeys(("rtt_ms", "error_ms", "jitter", "delivery", "rate")),
     }
     for outcome in outcomes:
-        found = outcome.entry
-        entry |= found | {key: entry[key] + found.get(key, 0) for key in _SUMS}
+        part = outcome.entry
+        entry |= part | {key: entry[key] + part.get(key, 0) for key in _SUMS}
     if entry["delivery"]:
         entry["reordered"] += entry["delivery"]["overtaken"]
-    findings = [each for outcome in outcomes for each in outcome.findings]
+    findings = [finding for outcome in outcomes for finding in outcome.findings]
     return entry | {
         "rounds": max(outcome.rounds for outcome in outcomes),
-        "reasons": [each.words for each in findings],
+        "reasons": [finding.words for finding in findings],
         "only_late": is_only_late(findings),
         "verdict": "fail" if findings else "pass",
     }

@@ -88,11 +88,11 @@ def judge_delay(plan: Plan, pair: Pair, delay: Probes, tolerance: Tolerance, thi
     few = too_few(delay, this)
     if not rtt_ms.size:
         return entry | {"error_ms": None}, few or [Finding("no probe came back")]
-    asked_ms = plan.rtt_ms(*pair)
-    late_ms = rtt_ms - asked_ms - transmission_ms(steps)
+    requested_ms = plan.rtt_ms(*pair)
+    late_ms = rtt_ms - requested_ms - transmission_ms(steps)
     errors_ms = np.abs(late_ms)
     entry["error_ms"] = {"p50": float(np.median(errors_ms)), "p99": percentile99(errors_ms)}
-    findings = few or list(_delay_faults(late_ms, entry["error_ms"], tolerance, asked_ms, this))
+    findings = few or list(_delay_faults(late_ms, entry["error_ms"], tolerance, requested_ms, this))
     if delay.overtaken and not any(step.reorder or step.overtake for step in steps):
         words = f"{delay.overtaken} echoes overtaken, no reordering requested"
         findings.append(Finding(words))
@@ -125,11 +125,11 @@ def judge_delivery(
 ) -> Judged:
     """Judge packets sent one way by their number; ``bare_ms``: what the path itself takes."""
     steps = plan.path(*pair)
-    found = _delivery_figures(steps, delivery, bare_ms)
-    return {"delivery": found}, [
-        *_delivery_faults(steps, found, tolerance, this),
-        *_burst_faults(found, delivery.bursts.size),
-        *_order_faults(steps, found),
+    counted = _delivery_figures(steps, delivery, bare_ms)
+    return {"delivery": counted}, [
+        *_delivery_faults(steps, counted, tolerance, this),
+        *_burst_faults(counted, delivery.bursts.size),
+        *_order_faults(steps, counted),
     ]
 
 
@@ -187,24 +187,24 @@ def _jitter_figures(steps: Steps, still_ns: Any, delays_ns: Any) -> dict[str, An
         return None
     errors_ms = milliseconds(still_ns) - sum(step.delay_ns for step in steps) / 1e6
     delays_ms = milliseconds(delays_ns)
-    found = fit(delays_ms, steps, errors_ms)
+    fitted = fit(delays_ms, steps, errors_ms)
     expected = path_law(steps).later_by(errors_ms)
     return {
         "distribution": names[0] if len(names) == 1 else f"sum of {' and '.join(names)}",
-        "n": found.n,
-        "distance": found.distance,
-        "spread": found.spread,
-        "p_value": found.p_value,
-        "early_p_value": found.early_p_value,
+        "n": fitted.n,
+        "distance": fitted.distance,
+        "spread": fitted.spread,
+        "p_value": fitted.p_value,
+        "early_p_value": fitted.early_p_value,
         "requested_quantiles_ms": expected.quantiles(PROBABILITIES).tolist(),
         "measured_quantiles_ms": np.quantile(delays_ms, PROBABILITIES).tolist(),
     }
 
 
-def _jitter_faults(found: dict[str, Any], tolerance: Tolerance, this: Round) -> Iterator[Finding]:
+def _jitter_faults(ways: dict[str, Any], tolerance: Tolerance, this: Round) -> Iterator[Finding]:
     """How delays fit. A machine makes packets late; what is early is the link."""
     alpha = this.alpha(tolerance.alpha)
-    for name, way in found.items():
+    for name, way in ways.items():
         if way is not None and way["p_value"] < alpha:
             yield Finding(
                 f"jitter on the way {name} is not {way['distribution']} as requested "
@@ -233,8 +233,8 @@ def echo_faults(
     else:
         p = p_value(lost, sent, part, inflation(steps))
     if p < this.alpha(alpha) or (lost and p == 0):
-        asked = f"requested {part:.2%}" if part else "none requested"
-        yield Finding(f"{lost} of {sent} probes lost, {asked}", is_final=is_certain(p, alpha))
+        requested = f"requested {part:.2%}" if part else "none requested"
+        yield Finding(f"{lost} of {sent} probes lost, {requested}", is_final=is_certain(p, alpha))
     if entry["duplicated"] and not duplicated_part(steps):
         words = f"{entry['duplicated']} of {sent} probes came back twice, no duplication requested"
         yield Finding(words)
@@ -277,38 +277,42 @@ def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[st
 
 
 def _delivery_faults(
-    steps: Steps, found: dict[str, Any], tolerance: Tolerance, this: Round
+    steps: Steps, counted: dict[str, Any], tolerance: Tolerance, this: Round
 ) -> Iterator[Finding]:
-    """What counts tell: each with how probable it is, if the link does what was requested."""
-    asked, sent, damaged = found["requested"], found["sent"], found["damaged"]
-    loss, corrupt = asked["loss"], asked["corrupt"]
-    counted = [("duplicated", asked["duplicate"] * (1 - loss), 1.0)]
+    """Compare counts with what was requested, each by how probable it is on a right link."""
+    requested, sent, damaged = counted["requested"], counted["sent"], counted["damaged"]
+    loss, corrupt = requested["loss"], requested["corrupt"]
+    expected = [("duplicated", requested["duplicate"] * (1 - loss), 1.0)]
     if not corrupt:
-        counted.append(("lost", loss, inflation(steps)))
-        counted.append(("damaged", 0.0, 1.0))
-    if asked["overtake"]:
-        counted.append(("undelayed", asked["overtake"], 1.0))
+        expected.append(("lost", loss, inflation(steps)))
+        expected.append(("damaged", 0.0, 1.0))
+    if requested["overtake"]:
+        expected.append(("undelayed", requested["overtake"], 1.0))
     judged = [
-        (p_value(found[name], sent, part, raised), f"{found[name]} of {sent} packets {name}", part)
-        for name, part, raised in counted
+        (
+            p_value(counted[name], sent, part, raised),
+            f"{counted[name]} of {sent} packets {name}",
+            part,
+        )
+        for name, part, raised in expected
     ]
     if corrupt:  # a bit flipped in a header is a packet lost: judged together
-        spoilt = found["lost"] + damaged
+        spoilt = counted["lost"] + damaged
         least, most = (
             1 - (1 - loss) * (1 - corrupt * noticed) for noticed in (1 - UNNOTICED_CORRUPTION, 1)
         )
         p = p_value_between(spoilt, sent, least, most) if damaged else 0.0
-        judged.append((p, f"{damaged} of {sent} packets damaged, {found['lost']} lost", most))
+        judged.append((p, f"{damaged} of {sent} packets damaged, {counted['lost']} lost", most))
     for p, words, part in judged:
         if p < this.alpha(tolerance.alpha) or p == 0:
-            asked_for = f"{part * 100:.3g} %" if part else "none"
+            share = f"{part * 100:.3g} %" if part else "none"
             certain = is_certain(p, tolerance.alpha)
-            yield Finding(f"{words}, requested {asked_for}", is_final=certain)
+            yield Finding(f"{words}, requested {share}", is_final=certain)
 
 
-def _burst_faults(found: dict[str, Any], bursts: int) -> Iterator[Finding]:
+def _burst_faults(counted: dict[str, Any], bursts: int) -> Iterator[Finding]:
     """``bursts``: how many runs of lost packets were seen."""
-    requested, mean = found["requested"]["mean_burst"], found["mean_burst"]
+    requested, mean = counted["requested"]["mean_burst"], counted["mean_burst"]
     if requested is None or bursts < 10:
         return  # too few to tell
     # Lengths of bursts are about geometric, and the deviation of a mean falls with their number.
@@ -323,13 +327,13 @@ def _burst_faults(found: dict[str, Any], bursts: int) -> Iterator[Finding]:
         )
 
 
-def _order_faults(steps: Steps, found: dict[str, Any]) -> Iterator[Finding]:
+def _order_faults(steps: Steps, counted: dict[str, Any]) -> Iterator[Finding]:
     by_jitter = any(step.reorder and step.jitter_ns for step in steps)
-    if found["overtaken"] and not by_jitter and not any(step.overtake for step in steps):
+    if counted["overtaken"] and not by_jitter and not any(step.overtake for step in steps):
         yield Finding(
-            f"{found['overtaken']} packets of one flow overtaken, no reordering requested"
+            f"{counted['overtaken']} packets of one flow overtaken, no reordering requested"
         )
-    if by_jitter and not found["overtaken"]:
+    if by_jitter and not counted["overtaken"]:
         low, high = path_law(steps).quantiles([0.25, 0.75])
         if high - low > 2000 * ONE_WAY_STEP_S * TOGETHER:  # neighbours would change places
-            yield Finding(f"none of {found['sent']} packets overtaken, reordering requested")
+            yield Finding(f"none of {counted['sent']} packets overtaken, reordering requested")

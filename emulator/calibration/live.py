@@ -68,22 +68,22 @@ class _Route:
     pair: Pair
     there: tuple[Impairment, ...]
     back: tuple[Impairment, ...]
-    asked: tuple[Direction, ...] = ()
+    targets: tuple[Direction, ...] = ()
 
     @classmethod
-    def of(
+    def between(
         cls,
         plan: Plan,
         pair: Pair,
         expected: Mapping[Direction, Impairment],
-        asked: Collection[Direction] = (),
+        targets: Collection[Direction] = (),
     ) -> _Route:
         there, back = directions_of(plan, pair), directions_of(plan, pair[::-1])
         return cls(
             pair,
-            tuple(expected[each] for each in there),
-            tuple(expected[each] for each in back),
-            tuple(each for each in (*there, *back) if each in asked),
+            tuple(expected[direction] for direction in there),
+            tuple(expected[direction] for direction in back),
+            tuple(direction for direction in (*there, *back) if direction in targets),
         )
 
     @property
@@ -118,21 +118,21 @@ def _burst(steps: Sequence[Impairment]) -> tuple[int, float]:
     Where there is to be no rate, so many that one would be seen through the jitter. Else as many
     as find room in the queue and are over soon.
     """
-    if (rated := Rated.of(steps)) is None:
+    if (rated := Rated.on_path(steps)) is None:
         jitter_s = sum(step.range_ns[1] - step.range_ns[0] for step in steps) / 1e9
         return _PACKETS + min(_MOST_PACKETS, int(jitter_s * _SEEN_BPS / FRAME_BITS)), 0.0
     room = min(_PACKETS, int(0.85 * 8 * rated.queue_bytes / FRAME_BITS))
     return max(3, min(room, int(_LONGEST_BURST_S / rated.packet_s))), rated.packet_s
 
 
-def pairs_between_sites(plan: Plan, asked: str, seed: int) -> list[Pair]:
+def pairs_between_sites(plan: Plan, target: str, seed: int) -> list[Pair]:
     """Return a pair of nodes for every two sites, those from the site of ``asked`` first.
 
     Of many sites, all pairs from that site, and others as the seed draws them.
     """
-    here = plan.node(asked).site
-    first = {site.name: site.nodes[0].name for site in plan.sites} | {here: asked}
-    near = [(asked, name) for site, name in first.items() if site != here]
+    here = plan.node(target).site
+    first = {site.name: site.nodes[0].name for site in plan.sites} | {here: target}
+    near = [(target, name) for site, name in first.items() if site != here]
     others = [(first[a], first[b]) for a, b in combinations(first, 2) if here not in (a, b)]
     room = max(0, _PAIRS - len(near))
     if len(others) > room:
@@ -168,16 +168,16 @@ class BetweenSites:
         the lab ends.
         """
         in_force = self._lab.impairments
-        routes = [_Route.of(self._lab.plan, pair, in_force) for pair in self._pairs]
+        routes = [_Route.between(self._lab.plan, pair, in_force) for pair in self._pairs]
         count = max(_STEP_FEWEST, min(_STEP_MOST, _STEP_ECHOES // len(routes)))
         longest_s = 3.0 + 4 * max(_longest_s(route.steps) for route in routes)
-        found = measure_in_rounds(
+        outcomes = measure_in_rounds(
             routes,
             lambda todo, size: _echoes(self._lab, self._prober, todo, size * count),
             judge_rtt_step,
             Limits((1, 1, 2), 0.15, longest_s),
         )
-        return [found[route].entry | found[route].verdict for route in routes]
+        return [outcomes[route].entry | outcomes[route].verdict for route in routes]
 
 
 def judge_rtt_step(route: _Route, echoes: Probes, this: Round) -> Judged:
@@ -212,7 +212,7 @@ def recalibrate(
     lab ends.
     """
     expected = lab.impairments | {
-        each: value for each, value in lab.settled.items() if each in set(directions)
+        direction: value for direction, value in lab.settled.items() if direction in set(directions)
     }
     routes = list(_routes(lab.plan, list(dict.fromkeys(directions)), expected))
     todo = [route for route in routes if not route.cut]
@@ -231,7 +231,7 @@ def recalibrate(
                 for route in unclear
             }
 
-        found = measure_in_rounds(
+        outcomes = measure_in_rounds(
             todo,
             send,
             lambda route, evidence, this: judge_healed(
@@ -240,7 +240,7 @@ def recalibrate(
             limits,
         )
     return [
-        found[route].entry | found[route].verdict if route in found else _unmeasured(route)
+        outcomes[route].entry | outcomes[route].verdict if route in outcomes else _unmeasured(route)
         for route in routes
     ]
 
@@ -252,21 +252,23 @@ def _routes(
     left = dict.fromkeys(directions)
     while left:
         wanted = next(iter(left))
-        routes = [_Route.of(plan, pair, expected, directions) for pair in _pairs_over(plan, wanted)]
+        routes = [
+            _Route.between(plan, pair, expected, directions) for pair in _pairs_over(plan, wanted)
+        ]
         if not routes:  # a node that is alone in a topology of one site
             del left[wanted]
             continue
         # As little as possible that is not asked about, and as much as possible that is.
         route = min(
             routes,
-            key=lambda each: (
-                bool(each.cut),
-                len(each.steps) - len(each.asked),
-                -sum(way in left for way in each.asked),
+            key=lambda candidate: (
+                bool(candidate.cut),
+                len(candidate.steps) - len(candidate.targets),
+                -sum(way in left for way in candidate.targets),
             ),
         )
-        for each in route.asked:
-            left.pop(each, None)
+        for direction in route.targets:
+            left.pop(direction, None)
         yield route
 
 
@@ -297,15 +299,15 @@ def _echoes(lab: Lab, prober: Prober, routes: Sequence[_Route], count: int) -> d
     patience_s = 1.2 * max(_longest_s(route.steps) for route in routes) + 0.2
     every_s = interval_s(lab.plan, pairs, step_s=0.001)  # the store needs the machine, too
     many_flows = lab.backend == "wire"
-    found = prober.measure(pairs, count, every_s, patience_s, many_flows=many_flows)
-    return {route: found[route.pair] for route in routes}
+    echoes = prober.measure(pairs, count, every_s, patience_s, many_flows=many_flows)
+    return {route: echoes[route.pair] for route in routes}
 
 
 def _bursts(plan: Plan, prober: Prober, routes: Sequence[_Route], times: int) -> dict[Pair, Probes]:
     """Send bursts of full packets each way; ways that share a link take turns."""
     ways = {route.pair: route.there for route in routes}
     ways |= {route.pair[::-1]: route.back for route in routes}
-    found: dict[Pair, Probes] = {}
+    bursts: dict[Pair, Probes] = {}
     for batch in batches(plan, list(ways)):
         sizes = {pair: _burst(ways[pair]) for pair in batch}
         every_s = 0.005 + max(1.3 * length * packet_s for length, packet_s in sizes.values())
@@ -314,8 +316,8 @@ def _bursts(plan: Plan, prober: Prober, routes: Sequence[_Route], times: int) ->
             for pair, (length, _) in sizes.items()
         }
         patience_s = every_s + max(_longest_s(ways[pair]) for pair in batch) + 0.05
-        found |= prober.send_full(due_s, patience_s)
-    return found
+        bursts |= prober.send_full(due_s, patience_s)
+    return bursts
 
 
 def _unmeasured(route: _Route) -> dict[str, Any]:
@@ -338,7 +340,7 @@ def _judge_echoes(
     entry = {
         "from": route.pair[0],
         "to": route.pair[1],
-        "directions": [str(each) for each in route.asked],
+        "directions": [str(direction) for direction in route.targets],
         "requested_rtt_ms": sum(step.delay_ns for step in route.steps) / 1e6,
         "requested_jitter_ms": sum(step.jitter_ns for step in route.steps) / 1e6,
         "requested_loss": lost_part(route.steps),
@@ -380,10 +382,14 @@ def judge_healed(
         findings += too_few(full, this, _ENOUGH) or _delay_faults(
             f"{where}, in bursts of {length}", steps, full_ms, tolerance, this, True
         )
-        spreads_s = [np.ptp(each) / 1e9 for each in by_train(full, length) if each.size == length]
-        rates_bps = [FRAME_BITS * (length - 1) / max(each, 1e-6) for each in spreads_s]
+        spreads_s = [
+            np.ptp(arrived_ns) / 1e9
+            for arrived_ns in by_train(full, length)
+            if arrived_ns.size == length
+        ]
+        rates_bps = [FRAME_BITS * (length - 1) / max(spread_s, 1e-6) for spread_s in spreads_s]
         entry["rate"][name] = {
-            "requested_bps": rated.rate_bps if (rated := Rated.of(steps)) else None,
+            "requested_bps": rated.rate_bps if (rated := Rated.on_path(steps)) else None,
             "measured_bps": float(np.median(rates_bps)) if rates_bps else None,
         }
     return entry, findings
@@ -426,13 +432,13 @@ def _delay_faults(
     alpha = max(this.alpha(tolerance.alpha), 1e-12)
     chance = math.sqrt(math.log(2 / alpha) / (2 * delays_ms.size)) if drawn else 0.0
 
-    def asked_ms(probability: float) -> float:
+    def requested_ms(probability: float) -> float:
         return float(law.quantiles([min(1.0, max(0.0, probability))])[0])
 
     findings = []
     if not any(step.overtake for step in steps):
         for q in _EARLIEST:
-            measured, least = float(np.quantile(delays_ms, q)), asked_ms(q - chance)
+            measured, least = float(np.quantile(delays_ms, q)), requested_ms(q - chance)
             if measured < least - EARLY_MS:
                 findings.append(
                     Finding(
@@ -445,7 +451,7 @@ def _delay_faults(
     late_ms = tolerance.median_for(sum(step.delay_ns for step in steps) / 1e6)
     late = []
     for q, allowed_ms in _LATEST[:1] if crowded else _LATEST:
-        most = asked_ms(1.0 if keeps_order else q + chance)
+        most = requested_ms(1.0 if keeps_order else q + chance)
         most += max(late_ms, allowed_ms) + transmission_ms(steps)
         measured = float(np.quantile(delays_ms, q))
         if measured > most:

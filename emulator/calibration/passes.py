@@ -25,7 +25,7 @@ from wanlat.emulator.prober import (
 )
 from wanlat.topologies.resolve import Impairment, Plan
 
-Tell = Callable[[float], None]
+Progress = Callable[[float], None]
 
 _NOTHING = Impairment()
 _DRAWN = ("jitter_ns", "overtake")  # what makes packets' delays differ
@@ -68,12 +68,12 @@ class BothWays:
 
 
 def bare_pass(
-    lab: Lab, prober: Prober, pairs: Sequence[Pair], count: int, tell: Tell
+    lab: Lab, prober: Prober, pairs: Sequence[Pair], count: int, on_progress: Progress
 ) -> dict[Pair, Probes]:
     """Measure with every impairment off: what the path itself costs."""
-    off = {each: _NOTHING for each, now in lab.impairments.items() if not now.is_noop}
+    off = {direction: _NOTHING for direction, now in lab.impairments.items() if not now.is_noop}
     with _changed(lab, off):
-        return prober.measure(pairs, count, interval_s(lab.plan, pairs), 0.3, tell)
+        return prober.measure(pairs, count, interval_s(lab.plan, pairs), 0.3, on_progress)
 
 
 def delay_pass(
@@ -82,7 +82,7 @@ def delay_pass(
     requested: Plan,
     pairs: Sequence[Pair],
     count: int,
-    tell: Tell,
+    on_progress: Progress,
     size: int = 1,
 ) -> dict[Pair, Probes]:
     """Measure with requested jitter off, so that every packet has one right answer.
@@ -91,7 +91,9 @@ def delay_pass(
     """
     with _without(lab, requested, _DRAWN):
         every_s = interval_s(requested, pairs, _ECHO_STEP_S if size == 1 else _CALM_STEP_S)
-        return prober.measure(pairs, size * count, every_s, patience_s(lab.plan, pairs), tell)
+        return prober.measure(
+            pairs, size * count, every_s, patience_s(lab.plan, pairs), on_progress
+        )
 
 
 def jitter_pass(
@@ -100,7 +102,7 @@ def jitter_pass(
     requested: Plan,
     pairs: Sequence[Pair],
     count: int,
-    tell: Tell,
+    on_progress: Progress,
     size: int = 1,
 ) -> dict[Pair, BothWays]:
     """Measure the pairs that have jitter, so that draws do not depend on each other.
@@ -115,22 +117,22 @@ def jitter_pass(
     turns = batches(requested, pairs, both_ways=True) if keeps_link_order else [list(pairs)]
     if {pair[::-1] for pair in pairs} == set(pairs):
         count = -(-count // 2)
-    found: dict[Pair, Probes] = {}
+    probes: dict[Pair, Probes] = {}
     with _without(lab, requested, ("overtake", "duplicate")):
         for number, batch in enumerate(turns):
             step_s = _ECHO_STEP_S if size == 1 else _CALM_STEP_S
             every_s = interval_s(requested, batch, step_s, least_s=0.0)
             if keeps_link_order:
                 every_s = max(every_s, widest_s(requested, batch))
-            found |= prober.measure(
+            probes |= prober.measure(
                 batch,
                 size * count,
                 every_s,
                 patience_s(lab.plan, batch),
                 many_flows=lab.backend == "wire",
             )
-            tell((number + 1) / len(turns))
-    return {pair: BothWays(found[pair], found.get(pair[::-1], NO_ECHOES)) for pair in pairs}
+            on_progress((number + 1) / len(turns))
+    return {pair: BothWays(probes[pair], probes.get(pair[::-1], NO_ECHOES)) for pair in pairs}
 
 
 def delivery_pass(
@@ -139,7 +141,7 @@ def delivery_pass(
     requested: Plan,
     pairs: Sequence[Pair],
     count: int,
-    tell: Tell,
+    on_progress: Progress,
     size: int = 1,
 ) -> dict[Pair, Probes]:
     """Send one flow of packets a pair, close together, with every impairment in force.
@@ -152,34 +154,39 @@ def delivery_pass(
     # Bursts are runs of a link's packets, so each link has to be a pair's own.
     turns = [(batch, count * size) for batch in batches(requested, many, at_most=TOGETHER)]
     turns += [(batch, _FEW * size) for batch in slices(few, TOGETHER)]
-    found: dict[Pair, Probes] = {}
+    probes: dict[Pair, Probes] = {}
     for number, (batch, packets) in enumerate(turns):
         longest_ns = max(sum(step.range_ns[1] for step in lab.plan.path(*pair)) for pair in batch)
         every_s = interval_s(requested, batch, ONE_WAY_STEP_S, 0.0, ONE_WAY_BYTES)
-        found |= prober.send(batch, packets, every_s, 1.2 * longest_ns / 1e9 + _LATE_S)
-        tell((number + 1) / len(turns))
-    return found
+        probes |= prober.send(batch, packets, every_s, 1.2 * longest_ns / 1e9 + _LATE_S)
+        on_progress((number + 1) / len(turns))
+    return probes
 
 
 def rate_pass(
-    lab: Lab, prober: Prober, requested: Plan, pairs: Sequence[Pair], tell: Tell, size: int = 1
+    lab: Lab,
+    prober: Prober,
+    requested: Plan,
+    pairs: Sequence[Pair],
+    on_progress: Progress,
+    size: int = 1,
 ) -> dict[Pair, list[float | None]]:
     """Return the rates of the pairs that have one, by ``size`` times the trains.
 
     Pairs whose trains are sent at the same time share no link, and are not too much for one
     process.
     """
-    rated = {pair: rate for pair in pairs if (rate := Rated.of(requested.path(*pair)))}
+    rated = {pair: rate for pair in pairs if (rate := Rated.on_path(requested.path(*pair)))}
     turns: list[list[Pair]] = []
     for batch in batches(requested, list(rated)):
         taken: list[Pair] = []
         for pair in batch:
-            if taken and sum(rated[each].rate_bps for each in (*taken, pair)) > _TOGETHER_BPS:
+            if taken and sum(rated[member].rate_bps for member in (*taken, pair)) > _TOGETHER_BPS:
                 turns.append(taken)
                 taken = []
             taken.append(pair)
         turns.append(taken)
-    found: dict[Pair, list[float | None]] = {}
+    rates: dict[Pair, list[float | None]] = {}
     with _without(lab, requested, (*_DRAWN, *_UNDELIVERED)):
         for number, batch in enumerate(turns):
             trains = {pair: Train.for_rate(rated[pair]).times_of(size) for pair in batch}
@@ -190,9 +197,9 @@ def rate_pass(
                 for pair, train in trains.items()
             )
             sent = prober.send_full({p: train.due_s for p, train in trains.items()}, patience_s)
-            found |= {pair: train_rates(sent[pair], trains[pair], rated[pair]) for pair in batch}
-            tell((number + 1) / len(turns))
-    return found
+            rates |= {pair: train_rates(sent[pair], trains[pair], rated[pair]) for pair in batch}
+            on_progress((number + 1) / len(turns))
+    return rates
 
 
 def is_counted(steps: Sequence[Impairment]) -> bool:
@@ -220,7 +227,7 @@ def interval_s(
 ) -> float:
     """Return how far apart a pair's probes are sent, so that they fill no link with a rate."""
     ways = [way for pair in pairs for way in (pair, pair[::-1])]
-    slowest = [rated.rate_bps for way in ways if (rated := Rated.of(plan.path(*way)))]
+    slowest = [rated.rate_bps for way in ways if (rated := Rated.on_path(plan.path(*way)))]
     together = 2 * len(pairs) * 8 * (size + ETHERNET_BYTES) / min(slowest) if slowest else 0.0
     return max(least_s, step_s * len(pairs), together)
 
@@ -237,10 +244,10 @@ def _without(lab: Lab, requested: Plan, fields: Sequence[str]) -> Iterator[None]
 
     Where it does not, they stay: what nobody requested is an error to be found.
     """
-    asked = requested_of(requested)
+    by_direction = requested_of(requested)
     changes: dict[Direction, Impairment] = {}
     for direction, now in lab.impairments.items():
-        wanted = asked.get(direction, _NOTHING)
+        wanted = by_direction.get(direction, _NOTHING)
         off = {
             name: getattr(_NOTHING, name)
             for name in fields

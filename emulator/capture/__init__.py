@@ -114,18 +114,18 @@ def status_of(answer: Mapping[str, Any], directions: Iterable[Direction]) -> Cap
 class Captures:
     """Records what crosses a lab's WAN links. ``ask`` is the lab's way to its supervisor."""
 
-    def __init__(self, plan: Plan, ask: Callable[..., Any], wanted: Capture | None) -> None:
+    def __init__(self, plan: Plan, call: Callable[..., Any], wanted: Capture | None) -> None:
         self.last: CaptureStatus | None = None
         """How the record ended; None while it goes on, and where there is none."""
         self._plan = plan
-        self._ask = ask
+        self._call = call
         self._wanted = wanted
         self._is_going_on = False
 
     def status(self) -> CaptureStatus | None:
         """Return how the record stands, or ended; None where there is none."""
         if self._is_going_on:
-            status: CaptureStatus = self._ask("capture_status")[0]
+            status: CaptureStatus = self._call("capture_status")[0]
             return status
         return self.last
 
@@ -133,7 +133,7 @@ class Captures:
         """Complete the record; return how it ended. Raises MachineError."""
         if self._is_going_on:
             self._is_going_on = False
-            self.last = self._ask("stop_capture")[0]
+            self.last = self._call("stop_capture")[0]
         return self.last
 
     def start(self) -> None:
@@ -157,5 +157,5 @@ class Captures:
                         f"Packets cannot be recorded to {path}: {error.strerror}."
                     ) from error
                 opened.callback(os.close, files[-1])
-            self._ask("start_capture", wanted.limit_bytes, wanted.snap_bytes, fds=tuple(files))
+            self._call("start_capture", wanted.limit_bytes, wanted.snap_bytes, fds=tuple(files))
         self._is_going_on = True

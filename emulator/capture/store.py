@@ -99,17 +99,19 @@ class CaptureStore:
         """Return what a reader of the record must know, in sentences."""
         remarks = []
         for system, (file, status) in self._records.items():
-            of = f"{system}: " if system else ""
+            prefix = f"{system}: " if system else ""
             if status is None:
-                remarks.append(f"{of}the packet record {file.name} ended with its lab, unfinished.")
+                remarks.append(
+                    f"{prefix}the packet record {file.name} ended with its lab, unfinished."
+                )
             elif status.ended:
                 remarks.append(
-                    f"{of}the packet record ended before the run: {status.ended}; "
+                    f"{prefix}the packet record ended before the run: {status.ended}; "
                     f"{status.missed} packets are missing from it."
                 )
             elif status.missed:
                 remarks.append(
-                    f"{of}{status.missed} packets are missing from the packet record, because "
+                    f"{prefix}{status.missed} packets are missing from the packet record, because "
                     "they came faster than they could be written."
                 )
         return remarks
@@ -117,7 +119,7 @@ class CaptureStore:
     def _used_bytes(self) -> int:
         return sum(_size(file) + _size(rows_of(file)) for file, _ in self._records.values())
 
-    def is_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Tell whether any lab came so far that its record was begun."""
         return any(_size(file) for file, _ in self._records.values())
 

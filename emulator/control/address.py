@@ -25,8 +25,8 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 def name_of(pid: int) -> str:
     """Return the name at which this user's process ``pid`` listens. Raises LookupError."""
-    for found, name in _names():
-        if found == pid:
+    for listener, name in _names():
+        if listener == pid:
             return name
     raise LookupError(f"process {pid} has no lab that listens")
 

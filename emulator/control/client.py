@@ -36,7 +36,7 @@ class LabClient(Closing):
         """Close the connection."""
         self._stream.close()
 
-    def ask(self, operation: str, **request: Any) -> dict[str, Any]:
+    def query(self, operation: str, **request: Any) -> dict[str, Any]:
         """Return the lab's answer."""
         self._send({"op": operation, **request})
         try:
@@ -82,15 +82,15 @@ def labs() -> list[dict[str, Any]]:
 
     One that gives no answer has a ``pid`` and an ``error`` only.
     """
-    found = []
+    answers = []
     for pid in address.listening():
         try:
             with LabClient(pid, timeout_s=_GREETING_S) as client:
-                found.append(client.ask("hello"))
+                answers.append(client.query("hello"))
         except MachineError as error:
             if pid in address.listening():  # else it has ended meanwhile
-                found.append({"pid": pid, "error": str(error)})
-    return found
+                answers.append({"pid": pid, "error": str(error)})
+    return answers
 
 
 def find(wanted: str | None) -> LabClient:

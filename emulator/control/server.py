@@ -123,7 +123,7 @@ class ControlServer:
 
     def _show(self, targets: Sequence[str] | None = None) -> Answer:
         lab = self.lab
-        in_force, asked, cut = lab.impairments, lab.requested, lab.cut_off
+        in_force, requested, cut = lab.impairments, lab.requested, lab.cut_off
         counters = lab.counters()
         now = datetime.now(UTC)
         with self._lock:
@@ -136,16 +136,16 @@ class ControlServer:
             "lab": self.description(),
             "directions": [
                 {
-                    **each.to_dict(),
-                    "in_force": figures(in_force[each]),
-                    "requested": figures(asked[each]),
-                    "changed": in_force[each] != asked[each],
-                    "cut": each in cut,
-                    "words": words(in_force[each]),
-                    "requested_words": words(asked[each]),
-                    "counters": asdict(counters[each]) if each in counters else None,
+                    **direction.to_dict(),
+                    "in_force": figures(in_force[direction]),
+                    "requested": figures(requested[direction]),
+                    "changed": in_force[direction] != requested[direction],
+                    "cut": direction in cut,
+                    "words": words(in_force[direction]),
+                    "requested_words": words(requested[direction]),
+                    "counters": asdict(counters[direction]) if direction in counters else None,
                 }
-                for each in (lab.targets.directions(targets) if targets else in_force)
+                for direction in (lab.targets.directions(targets) if targets else in_force)
             ],
             "holds": holds,
         }
@@ -155,7 +155,7 @@ class ControlServer:
     ) -> Answer:
         if for_s is None:
             return self._done(self.lab.change(targets, origin=_ORIGIN, **settings))
-        what = " ".join(["+".join(targets), *(f"{key}={each}" for key, each in settings.items())])
+        what = " ".join(["+".join(targets), *(f"{key}={value}" for key, value in settings.items())])
         return self._hold(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
 
     def _cut(self, targets: Sequence[str], for_s: float | None = None) -> Answer:
@@ -169,7 +169,7 @@ class ControlServer:
 
     def _journal(self, after: int = 0) -> Answer:
         entries = self.lab.journal[after:]
-        return {"entries": [_line(each) for each in entries], "next": after + len(entries)}
+        return {"entries": [_line(entry) for entry in entries], "next": after + len(entries)}
 
     def _hold(self, hold: Hold, what: str, for_s: float) -> Answer:
         if not 0 < for_s <= _LONGEST_HOLD_S:
@@ -202,28 +202,28 @@ def _run_for(stream: Stream, lab: Lab, request: dict[str, Any], fds: list[int]) 
     """
     sending = threading.Lock()
 
-    def say(answer: Answer) -> None:
+    def reply(answer: Answer) -> None:
         with sending, contextlib.suppress(Closed, TimeoutError):
             stream.send(answer, timeout_s=_SEND_S)
 
-    def say_end(ended: Process) -> None:
+    def report_end(ended: Process) -> None:
         code = ended.poll()
         if code is None:
-            say(_refusal(MachineError(f"The lab has ended. {lab.fate}")))
+            reply(_refusal(MachineError(f"The lab has ended. {lab.fate}")))
         else:
-            say({"ok": True, "exit_code": code})
+            reply({"ok": True, "exit_code": code})
 
     try:
         stdin, stdout, stderr = fds
         node, argv, env, cwd = (request[name] for name in ("node", "argv", "env", "cwd"))
         process = lab.spawn(node, argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
     except Exception as error:
-        say(_refusal(error))
+        reply(_refusal(error))
         return
     finally:
         for fd in fds:
             os.close(fd)
-    process.when_ended(say_end)
+    process.when_ended(report_end)
     try:
         while True:
             message, _ = stream.receive()
@@ -239,9 +239,9 @@ def _run_for(stream: Stream, lab: Lab, request: dict[str, Any], fds: list[int]) 
 def _refusal(error: Exception) -> Answer:
     """Return the answer that makes the client raise the same error, or one that says it."""
     if not isinstance(error, WanlatError):  # a mistake, or a request that our client does not send
-        said = f"The lab could not do it: {type(error).__name__}: {error}"
+        message = f"The lab could not do it: {type(error).__name__}: {error}"
         refused = is_refusal(error)
-        error = MachineError(said) if refused else RunFailed(f"{said}. {REPORT_IT}")
+        error = MachineError(message) if refused else RunFailed(f"{message}. {REPORT_IT}")
     return {"ok": False, "error": str(error), "exit_code": error.exit_code}
 
 

@@ -43,7 +43,9 @@ class Scene:
 
     def __post_init__(self) -> None:
         """Note of every service which faults hold it; nobody does so far."""
-        self._held.update((node, Held(self.lab, each)) for node, each in self.services.items())
+        self._held.update(
+            (node, Held(self.lab, service)) for node, service in self.services.items()
+        )
 
     @contextmanager
     def holding(self, nodes: Sequence[str]) -> Iterator[list[Held]]:
@@ -69,7 +71,7 @@ class Hit:
     directions: tuple[Direction, ...] = ()
 
     @classmethod
-    def of(cls, *nodes: str) -> Hit:
+    def on_nodes(cls, *nodes: str) -> Hit:
         """Return some nodes."""
         return cls(", ".join(nodes), nodes)
 
@@ -120,7 +122,7 @@ class Fault(ABC):
     @classmethod
     def hit(cls, target: object, targets: Targets) -> Hit:
         """Return what a target means to this kind of fault: nodes. Raises UserError."""
-        return Hit.of(*targets.nodes(target))
+        return Hit.on_nodes(*targets.nodes(target))
 
     @property
     def detail(self) -> str:

@@ -131,8 +131,8 @@ class Held:
         if self._down or self.process is None or self.process is not self._ended_by_us:
             return
         self._service.start(self._lab)
-        for tell in self.when_started:
-            tell()
+        for callback in self.when_started:
+            callback()
         if self._still:
             self._signal(signal.SIGSTOP)
 

@@ -49,16 +49,16 @@ class LinkFault(Fault):
 
     def check_plan(self, plan: Plan) -> None:
         """Raise UserError when the topology's own impairment and the change exclude each other."""
-        asked = requested(plan)
+        original = requested(plan)
         for direction in self.directions:
             if change := self.change(direction):
-                wrong = mistakes(Change.of(change, both_ways=False).on(asked[direction]))
+                wrong = mistakes(Change.parse(change, both_ways=False).on(original[direction]))
                 if wrong:
                     raise UserError(f"it does not fit the link {direction}: {listing(wrong)}.")
 
     def begin(self, scene: Scene) -> int:
         """Change the links; return the instant from which packets meet that."""
-        changes = {each: self.change(each) for each in self.directions}
+        changes = {direction: self.change(direction) for direction in self.directions}
         try:
             if all(changes.values()):
                 self._hold = scene.lab.changed(changes, origin=self.kind)
@@ -162,7 +162,7 @@ class Throttled(LinkFault):
     def detail(self) -> str:
         """To how much."""
         rate, queue = self.settings.rate, self.settings.queue
-        both_ways = all(each.opposite in self.directions for each in self.directions)
+        both_ways = all(direction.opposite in self.directions for direction in self.directions)
         waiting = f", {queue} may wait" if queue is not None else ""
         return f"{rate}{' each way' if both_ways else ''}{waiting}"
 
@@ -210,7 +210,7 @@ class OneWayCut(LinkFault):
     def hit(cls, target: object, targets: Targets) -> Hit:
         """Return directions of which none is another's opposite. Raises UserError."""
         hit = super().hit(target, targets)
-        if any(each.opposite in hit.directions for each in hit.directions):
+        if any(direction.opposite in hit.directions for direction in hit.directions):
             raise UserError(
                 f"{show(target)} is both ways. Say from where to where: `A:B`, or `NODE:SITE` for "
                 "what a node sends, `SITE:NODE` for what it gets; both ways are `blackhole` or "

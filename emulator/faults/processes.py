@@ -40,7 +40,9 @@ class Stop(Fault):
         """Continue; return the instant at which the last one could run again."""
         with scene.holding(self.nodes) as services:
             instants = [held.free(self) for held in services]
-        return max((each for each in instants if each is not None), default=time.monotonic_ns())
+        return max(
+            (instant for instant in instants if instant is not None), default=time.monotonic_ns()
+        )
 
 
 class ProcessFault(Fault):

@@ -84,7 +84,7 @@ class Timeline:
                 )
         self._note = note
         self._lock = threading.Lock()
-        self._begun: list[Step] = []  # in the order of beginning; ended ones leave
+        self._active: list[Step] = []  # in the order of beginning; ended ones leave
         self._error: BaseException | None = None
         self._halted = scene.stopping
         self._idle = threading.Event()  # nothing of ours runs, and all is undone that is to be
@@ -94,7 +94,7 @@ class Timeline:
     def in_force(self) -> tuple[Step, ...]:
         """Return the steps whose fault has begun and not ended, oldest first."""
         with self._lock:
-            return tuple(self._begun)
+            return tuple(self._active)
 
     def run(self, origin_ns: int) -> None:
         """Carry out all of it, and return when that is done or was cut short.
@@ -114,7 +114,7 @@ class Timeline:
                 args=(
                     event,
                     origin_ns,
-                    [each for each in events[:place] if each.step.concerns(event.step)],
+                    [earlier for earlier in events[:place] if earlier.step.concerns(event.step)],
                 ),
                 name=event.step.title,
                 daemon=True,
@@ -159,8 +159,8 @@ class Timeline:
         try:
             if self._halts_before(due_ns):
                 return
-            for each in before:
-                each.is_done.wait()
+            for earlier in before:
+                earlier.is_done.wait()
             if self._halted.is_set():
                 return
             (self._end if event.is_end else self._begin)(event.step, due_ns)
@@ -171,12 +171,12 @@ class Timeline:
 
     def _begin(self, step: Step, due_ns: int) -> None:
         with self._lock:
-            self._begun.append(step)  # from now on it has to be undone, also if it fails half-way
+            self._active.append(step)  # from now on it has to be undone, also if it fails half-way
         try:
             instant = step.fault.begin(self._scene)
         except Exception as error:
             raise self._failure(step, "could not be applied", error) from error
-        self._tell("inject", step, instant, due_ns=due_ns)
+        self._report("inject", step, instant, due_ns=due_ns)
         if not step.fault.is_undone:
             self._end(step, None)
 
@@ -187,9 +187,9 @@ class Timeline:
             raise self._failure(step, "could not be undone", error) from error
         finally:
             with self._lock:
-                if step in self._begun:
-                    self._begun.remove(step)
-        self._tell("heal", step, instant, due_ns=due_ns)
+                if step in self._active:
+                    self._active.remove(step)
+        self._report("heal", step, instant, due_ns=due_ns)
 
     def _undo_all(self) -> None:
         """Undo what is in force, the last first; later failures are reported with the first."""
@@ -200,14 +200,14 @@ class Timeline:
             except BaseException as error:
                 self._fail(error)
 
-    def _tell(
+    def _report(
         self, kind: Kind, step: Step, instant: int, due_ns: int | None = None, **more: Any
     ) -> None:
         late_ms = None if due_ns is None else round((instant - due_ns) / 1e6, 3)
         self._note(Mark(instant, kind, step, {**described(step), "late_ms": late_ms, **more}))
 
     def _occurrence(self, fault: Fault, instant: int, more: Mapping[str, Any]) -> None:
-        self._tell("occurrence", self._step_of(fault), instant, **more)
+        self._report("occurrence", self._step_of(fault), instant, **more)
 
     def _failed_between(self, fault: Fault, error: BaseException) -> None:
         self._fail(self._failure(self._step_of(fault), "could not go on", error))
@@ -292,5 +292,5 @@ def described(step: Step) -> dict[str, Any]:
         "subject": fault.subject,
         "detail": fault.detail,
         "nodes": list(fault.nodes),
-        "directions": [str(each) for each in fault.directions],
+        "directions": [str(direction) for direction in fault.directions],
     }

@@ -246,7 +246,7 @@ def one_way(numbers: Sequence[int], sent: int) -> Probes:
 def test_a_train_never_overflows_the_queue_and_never_lets_it_run_empty(
     rate_bps: int, queue_bytes: int | None
 ) -> None:
-    rated = Rated.of([ms(10, rate_bps=rate_bps, queue_bytes=queue_bytes)])
+    rated = Rated.on_path([ms(10, rate_bps=rate_bps, queue_bytes=queue_bytes)])
     assert rated is not None
     train = Train.for_rate(rated)
     backlog_s = 0.0

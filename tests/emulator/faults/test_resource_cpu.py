@@ -90,7 +90,7 @@ def test_a_limited_node_gets_its_quota_also_when_it_is_started_anew_until_the_en
     stage: tuple[Scene, Spinner],
 ) -> None:
     scene, service = stage
-    fault, kill = CpuThrottled.parse("n1", {"quota": "10%"}, PLAN, {}), Kill(Hit.of("n1"))
+    fault, kill = CpuThrottled.parse("n1", {"quota": "10%"}, PLAN, {}), Kill(Hit.on_nodes("n1"))
     fault.check(scene.lab)
     at = time.monotonic_ns()
     begun = fault.begin(scene)
