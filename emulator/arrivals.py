@@ -47,7 +47,7 @@ _LAYOUT = np.dtype(
 class Arrivals(Closing):
     """All ICMP that reaches a node from now on, up to ``capacity`` packets.
 
-    What stores say to each other while a live link is measured takes no room.
+    Traffic between stores while a live link is measured takes no room.
     """
 
     def __init__(self, lab: Lab, node: str, capacity: int) -> None:

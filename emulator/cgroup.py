@@ -34,7 +34,7 @@ for _ in $(seq 200); do
     sleep 0.05
 done
 """
-"""Ends when nobody has the other end of its standard input any more, and the group is gone."""
+"""Ends when its standard input has no other end any more, and the group is gone."""
 
 
 class CpuGroup:

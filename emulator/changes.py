@@ -128,7 +128,7 @@ class Change:
 
     @classmethod
     def parse(cls, settings: Settings, *, both_ways: bool) -> Change:
-        """Return the change that settings ask for. Raises UserError for all that is wrong.
+        """Return the change that settings request. Raises UserError for all that is wrong.
 
         ``both_ways``: whether it is for both directions of links, so that there is a round trip.
         """

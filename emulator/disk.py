@@ -24,7 +24,7 @@ from wanlat.topologies.errors import UserError
 
 @dataclass
 class LabDirectory:
-    """One lab's data on disk. The lock tells other labs that this one lives."""
+    """One lab's data on disk. The lock shows other labs that this one lives."""
 
     path: Path
     nodes: Path

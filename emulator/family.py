@@ -21,7 +21,7 @@ def members(proc: Path, pid: int) -> list[int]:
     """Return a process and its descendants, itself first; those of its session besides.
 
     ``proc``: the /proc in which ``pid`` has that number. What made itself a session of its own
-    and outlived its parent belongs to nobody any more, and is not found.
+    and outlived its parent has no owner any more, and is not found.
     """
     children: dict[int, list[int]] = defaultdict(list)
     result = {pid: None}

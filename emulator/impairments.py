@@ -41,9 +41,9 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Stack:
-    """What is in force on one direction, as the sum of what was asked for.
+    """What is in force on one direction, as the sum of what was requested.
 
-    At the bottom is what the topology says. On it lie changes that stay and changes that somebody
+    At the bottom is what the topology has. On it lie changes that stay and changes that somebody
     holds for a while (a drill's fault, ``--for 30s``), in the order in which they were made. When a
     hold ends, what it did is gone and everything above and below it stays: two faults that overlap
     in time do not undo each other. A cut lies on top of all.
@@ -71,7 +71,7 @@ class Stack:
         return bool(self.cutters)
 
     def settled(self, keeping: Hashable) -> Impairment:
-        """What is in force once nobody holds anything, and nobody but ``keeping`` a cut."""
+        """What is in force once every hold has ended, and every cut but that of ``keeping``."""
         left = replace(
             self,
             steps=tuple(step for step in self.steps if step.holder is None),
@@ -84,7 +84,7 @@ class Stack:
         return replace(self, steps=(*self.steps, _Step(changes, holder)))._folded()
 
     def cut(self, cutter: Hashable) -> Stack:
-        """Let nothing through until ``cutter`` says so, or everything is healed."""
+        """Let nothing through until ``cutter`` ends it, or everything is healed."""
         return replace(self, cutters=self.cutters | {cutter})
 
     def without(self, holder: Hashable) -> Stack:
@@ -149,12 +149,12 @@ class Impairments:
 
     @property
     def requested(self) -> dict[Direction, Impairment]:
-        """Return what the topology asks of every direction."""
+        """Return what the topology requests of every direction."""
         return dict(self._requested)
 
     @property
     def settled(self) -> dict[Direction, Impairment]:
-        """Return what every direction is to be once nobody holds a change or a cut of it."""
+        """Return what every direction is to be once every hold on it has ended."""
         with self._changing:
             return {direction: stack.settled(_BY_HAND) for direction, stack in self._stacks.items()}
 
@@ -173,12 +173,12 @@ class Impairments:
         origin: str = "api",
         **settings: Any,
     ) -> int:
-        """Change links, until something else is asked of them.
+        """Change links, until something else is requested.
 
         ``lab.change("dc1/dc2", delay="200ms", loss="5%")`` changes that and leaves the rest;
         ``lab.change("dc1:dc2", Impairment(...))`` replaces all of it. A mapping from targets to
-        either changes several, at one instant. Targets are named as `wanlat.emulator.targets` says,
-        settings as `wanlat.emulator.changes` does.
+        either changes several, at one instant. Targets are named as in `wanlat.emulator.targets`,
+        settings as in `wanlat.emulator.changes`.
 
         Raises UserError for what is not there or does not fit together, MachineError for what
         the backend cannot do; nothing has changed then.
@@ -212,7 +212,7 @@ class Impairments:
         return hold
 
     def cut(self, target: Target, *, origin: str = "api") -> int:
-        """Let nothing through, whatever else is asked for, until it is healed."""
+        """Let nothing through, whatever else is requested, until it is healed."""
         directions = self.targets.directions(target)
         return self._apply(dict.fromkeys(directions, partial(Stack.cut, cutter=_BY_HAND)), origin)
 
@@ -228,7 +228,7 @@ class Impairments:
         return self._apply(dict.fromkeys(self.targets.directions(target), Stack.healed), origin)
 
     def restore(self, target: Target = "all", *, origin: str = "api") -> int:
-        """Return to what the topology says; cuts and changes that are held end as well."""
+        """Return to what the topology has; cuts and changes that are held end as well."""
         directions = self.targets.directions(target)
         steps = {
             direction: partial(_instead, Stack(self._requested[direction]))

@@ -1,7 +1,7 @@
 """What the kernel counted on interfaces of a lab: bytes and packets, by RTM_GETSTATS.
 
-A socket stays in the namespace that it was made in, so the caller outside asks the kernel without
-asking the lab's supervisor, and never wakes what moves the packets. Reading needs no privilege.
+A socket stays in the namespace that it was made in, so the caller outside queries the kernel
+without the lab's supervisor, and never wakes what moves the packets. Reading needs no privilege.
 """
 
 from __future__ import annotations

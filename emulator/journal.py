@@ -27,8 +27,8 @@ class Entry:
 
     A packet that arrives at the link at ``t_ns`` or later meets ``after``; one that arrived before
     ``not_before_ns``, ``before``. ``wire`` knows the instant: the two are the same, for all
-    entries of a request. ``netem`` knows when the kernel was told and when it had answered; in
-    between, a packet may have met either. ``origin`` says who asked.
+    entries of a request. ``netem`` knows when the request was sent and when it was answered; in
+    between, a packet may have met either. ``origin``: who requested it.
     """
 
     t_ns: int
@@ -81,7 +81,7 @@ class Journal(list[Entry]):
         )
 
     def record(self, entries: Sequence[Entry]) -> None:
-        """Take in the entries of one request, and tell whoever listens.
+        """Take in the entries of one request, and pass them to the listeners.
 
         Raises MachineError when the file cannot be written; they are in the journal all the same.
         """
@@ -130,7 +130,7 @@ def _open(path: Path) -> IO[str]:
 def figures(impairment: Impairment) -> dict[str, Any]:
     """Return what differs from no impairment, by the names and units of its fields.
 
-    A table of quantiles is too long for a line: it is told by its length and a hash.
+    A table of quantiles is too long for a line: its length and a hash stand for it.
     """
     result: dict[str, Any] = {}
     for field in fields(Impairment):

@@ -72,7 +72,7 @@ class Lab(Impairments):
     while the lab runs; ``journal``, a file to which every change of a link is written as a line
     of JSON, besides ``lab.journal``; ``capture`` records every packet that crosses a WAN link;
     ``volumes``, the size in bytes of some nodes' directories, each a file system of its own then
-    (a tmpfs, whatever ``storage`` says), which can be full; ``writable``, directories of yours
+    (a tmpfs, whatever ``storage`` is), which can be full; ``writable``, directories of yours
     below which programs on the nodes may write: all others are read-only.
 
     Raises MachineError when the machine cannot hold a lab, UserError for unusable arguments.
@@ -97,7 +97,7 @@ class Lab(Impairments):
         self.volumes = dict(volumes or {})
         self._check_volumes()
         self.lateness = LatenessLog(lambda since: self._call("lateness", since)[0])
-        """How late packets were, as the backend says itself."""
+        """How late packets were, as the backend reports."""
         self._record = Captures(plan, self._call, capture)
         self._nodes: dict[str, LabNode] = {}
         self._owner: Owner | None = None
@@ -172,7 +172,7 @@ class Lab(Impairments):
                 self._disk = None
 
     def abort(self, why: str) -> None:
-        """End everything in the lab at once, from any thread, and say why from then on.
+        """End everything in the lab at once, from any thread; ``fate`` is why from then on.
 
         Whatever waits for the lab or a process of it gets an error with ``why``. The lab must
         still be closed.

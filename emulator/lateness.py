@@ -1,9 +1,9 @@
-"""How late the packets of a lab were, as what emulates its links says itself.
+"""How late the packets of a lab were, as what emulates its links reports.
 
-A machine that is busy, or whose host takes its processors away for a while, makes packets late, and
-nothing can prevent that. So it is recorded, in bins of a few milliseconds: of every direction, and
-of a sentinel that wakes up regularly whether or not a packet is due. Who measures asks for the time
-of each measurement, and leaves out what was spoilt.
+A machine that is busy, or has a host that takes its processors away for a while, makes packets
+late, and nothing can prevent that. So it is recorded, in bins of a few milliseconds: of every
+direction, and of a sentinel that wakes up regularly whether or not a packet is due. Who measures
+looks up the time of each measurement, and leaves out what was spoilt.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _EVERY_S = 1.0
 
 
 Query = Callable[[int], LatenessReport | None]
-"""Has a backend tell the bins from a number on; None: it cannot."""
+"""Returns a backend's bins from a number on; None: it has none."""
 
 
 class LatenessLog:
-    """All that a lab's backend has told of its lateness. Every method may be called by any thread.
+    """All that a lab's backend has reported of its lateness. Any thread may call every method.
 
     Its memory is bounded: who wants to know it all has it `watch`ed.
     """
@@ -41,7 +41,7 @@ class LatenessLog:
         self._lock = threading.Lock()
 
     def update(self) -> bool:
-        """Have the backend tell what is new; return whether it can. Raises MachineError."""
+        """Fetch what is new; return whether the backend knows it. Raises MachineError."""
         with self._lock:
             report = self._query(self._next)
             if report is None:
@@ -57,20 +57,20 @@ class LatenessLog:
     def during(self, begin_ns: int, end_ns: int) -> int | None:
         """Return the greatest lateness between two instants of CLOCK_MONOTONIC up to now, ns.
 
-        None: the backend cannot tell. Raises MachineError when the lab ends.
+        None: the backend does not know. Raises MachineError when the lab ends.
         """
         if not self.update():
             return None
         return int(self.of_all(np.array([begin_ns]), np.array([end_ns]))[0])
 
     def of_all(self, begins_ns: Instants, ends_ns: Instants) -> Instants:
-        """Return the same for many, as far as it was told at the last `update`."""
+        """Return the same for many, as of the last `update`."""
         with self._lock:
             return self._known.during(begins_ns, ends_ns)
 
     @contextmanager
     def watched(self, listener: Callable[[LateBin], object]) -> Iterator[None]:
-        """Have every bin told to ``listener`` while this is open, from a thread of its own too."""
+        """Pass every bin to ``listener`` while this is open, from a thread of its own too."""
         over = threading.Event()
 
         def watch() -> None:

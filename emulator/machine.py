@@ -39,7 +39,7 @@ _PROFILE = (
 
 
 def _read(path: str) -> str:
-    """Return what a file of the kernel's says; nothing where there is none."""
+    """Return the text of a file of the kernel's; nothing where there is none."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read().strip()
@@ -71,7 +71,7 @@ def memory_bytes() -> int:
 
 
 def available_memory_bytes() -> int | None:
-    """Return how much memory can be had without swapping; None where the kernel does not say."""
+    """Return how much memory can be had without swapping; None where that is unknown."""
     available = _field("/proc/meminfo", "MemAvailable")
     return int(available.split()[0]) * 1024 if available else None
 
@@ -95,7 +95,7 @@ def read_limits() -> Limits:
 
 
 def check_limits(limits: Limits, *, sites: int, nodes: int, sockets: int) -> None:
-    """Raise MachineError when a lab needs more than ``limits`` admit: said before it is built.
+    """Raise MachineError when a lab needs more than ``limits`` admit, before it is built.
 
     ``sockets`` are those of the wire process: two for every spliced link.
     """

@@ -72,7 +72,7 @@ class Network:
             self.namespaces.await_operating(namespace, indexes)
 
     def is_spliced(self, link: Link) -> bool:
-        """Tell whether a link passes through the core namespace."""
+        """Return whether a link passes through the core namespace."""
         if link.kind == "wan":
             return self._splice_wan
         return self._splice_every_lan or not (link.ab.is_noop and link.ba.is_noop)

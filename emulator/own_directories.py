@@ -26,7 +26,7 @@ _SHARED = Path("/tmp")
 def cache_home() -> Path:
     """Return ``$XDG_CACHE_HOME``, else ``~/.cache``.
 
-    A relative one is ignored, as the XDG Base Directory Specification asks. Raises MachineError
+    A relative one is ignored, as the XDG Base Directory Specification requires. Raises MachineError
     where there is no home directory either.
     """
     given = os.environ.get("XDG_CACHE_HOME")
@@ -95,7 +95,7 @@ def _make_marked(directory: Path) -> Path:
 
 
 def mark(directory: Path) -> None:
-    """Say in a directory that wanlat made it. Raises OSError."""
+    """Mark a directory as made by wanlat. Raises OSError."""
     (directory / MARKER).write_text(f"{directory.name}\n", encoding="utf-8")
 
 

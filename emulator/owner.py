@@ -33,14 +33,14 @@ _ANSWERS = pickled(
     *(Direction, Counters, LatenessReport, LateBin, CaptureStatus, RuntimeError),
     *(errors.WanlatError, errors.UserError, errors.MachineError, errors.RunFailed),
 )
-"""All that a supervisor has to say. It stands among programs that may be hostile, and who takes it
+"""All that a supervisor sends. It stands among programs that may be hostile, and who takes it
 over is not to take over its owner, which is outside.
 """
 _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 
 
 class Owner:
-    """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
+    """A running sandbox. ``fate``: how it ended; it is empty while the sandbox lives.
 
     ``disk`` is removed at its end. Its programs may write below ``writable``.
 
@@ -50,7 +50,7 @@ class Owner:
     def __init__(self, disk: Path | None = None, writable: Sequence[Path] = ()) -> None:
         self.fate = ""
         self._why: Exception | None = None
-        """Why it ended, where a process of the sandbox could say so."""
+        """Why it ended, where a process of the sandbox could report it."""
         self._lock = threading.Lock()  # of what the listening thread changes too
         self._sending = threading.Lock()
         self._is_over = False
@@ -87,7 +87,7 @@ class Owner:
         self._stream.close()
 
     def abort(self, why: str) -> None:
-        """End everything at once, from any thread; whoever waits for any of it is told why."""
+        """End everything at once, from any thread; whoever waits for any of it gets ``why``."""
         self.fate = self.fate or why
         self._let_go()
 
@@ -155,7 +155,7 @@ class Owner:
         return self._why or MachineError(f"The lab has ended. {self.fate}")
 
     def _listen(self) -> None:
-        """Hear what the sandbox says, in a thread of its own, until it ends."""
+        """Receive what the sandbox sends, in a thread of its own, until it ends."""
         try:
             while True:
                 (kind, *content), fds = self._stream.receive()

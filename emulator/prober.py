@@ -2,14 +2,14 @@
 
 One process sends all of them, and one kind of packet serves for everything: ICMP, made here whole.
 An echo request is answered by the kernel of the node that it reaches, and so measures both ways;
-an echo reply that nobody asked for is answered by nobody, and measures one. Its identifier is its
+an echo reply without a request is not answered, and measures one. Its identifier is its
 flow: `wire` keeps the order of a flow, and packets of different flows do not wait for each other.
 
 What arrives is stamped by the kernel (`emulator.arrivals`), so that a late wake-up of this process
 enters no figure: only the instant of sending is read here, just before.
 
-A probe that flew while the machine was late, as what emulates the links says itself (`lateness`),
-says nothing about delays, and is in none of them. It counts as sent, as lost, as a copy or as
+A probe that flew while the machine was late, as what emulates the links reports (`lateness`),
+shows nothing of delays, and is in none of them. It counts as sent, as lost, as a copy or as
 overtaken like all others.
 """
 
@@ -94,7 +94,7 @@ class Probes:
 
     ``sent_ns`` (shape (sent,)) is by number; ``there`` is what reached the target, ``back`` what
     came back of echoes; None: they were sent one way. ``damaged`` packets had a wrong checksum and
-    are in neither. ``late`` (shape (sent,), or none are): those whose delays say nothing.
+    are in neither. ``late`` (shape (sent,), or none are): those with delays that show nothing.
     """
 
     sent_ns: Numbers = field(default_factory=_none)
@@ -201,7 +201,7 @@ class Prober(Closing):
         self._open = ExitStack()
         self._senders: dict[str, socket.socket] = {}
         self.turn = 0
-        """How often it sent; each probe says in which turn."""
+        """How often it sent; each probe has its turn."""
         try:
             for node in nodes:
                 sender = lab.socket(node, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)

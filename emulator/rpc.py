@@ -1,7 +1,7 @@
 """Messages between processes: one a line, over a Unix socket or a program's pipes.
 
-What is between the newlines is JSON, or a pickled object where both ends are ours and nobody else
-can write to the stream. One end may still trust the other no further than for plain data:
+What is between the newlines is JSON, or a pickled object where both ends are ours and no other
+process can write to the stream. One end may still trust the other no further than for plain data:
 `pickled` has the classes that it takes.
 
 Over a socket, descriptors ride on a message. Every wait may have a deadline, and none is by
@@ -30,7 +30,7 @@ _MAX_FDS = 16
 
 
 class Closed(ConnectionError):
-    """The other end is gone, or what it says is no message."""
+    """The other end is gone, or what it sent is no message."""
 
 
 File = socket.socket | IO[bytes]
@@ -184,7 +184,7 @@ class Stream:
             raise Closed("end of stream")
 
     def finish(self) -> None:
-        """Say that nothing more will be sent; the other end sees the end of the stream."""
+        """Send nothing more; the other end sees the end of the stream."""
         with contextlib.suppress(OSError):
             if isinstance(self._writer, socket.socket):
                 self._writer.shutdown(socket.SHUT_WR)
@@ -200,7 +200,7 @@ class Stream:
                 os.close(fd)
 
     def close(self) -> None:
-        """Close this end, and descriptors that nobody has taken."""
+        """Close this end, and descriptors that were not taken."""
         with contextlib.suppress(OSError):
             if isinstance(self._reader, socket.socket):
                 self._reader.shutdown(socket.SHUT_RDWR)

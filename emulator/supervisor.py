@@ -2,8 +2,8 @@
 
 One thread and one loop. Requests come as ``(number, operation, arguments)`` with descriptors
 beside them; an operation is a method of `Supervisor`, or else of the lab's backend. Answers go
-back as ``("reply", number, value)`` or ``("error", number, exception)``; which exception,
-wanlat.emulator.failures says. Ended processes are told unasked, as ``("exit", pid, code,
+back as ``("reply", number, value)`` or ``("error", number, exception)``, as
+wanlat.emulator.failures has it. Ended processes are reported, as ``("exit", pid, code,
 instant)``. When the stream ends, this process ends and the kernel ends the lab with it.
 """
 

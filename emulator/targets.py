@@ -10,10 +10,10 @@
     wan, lan, all     every WAN link, every LAN link, every link
 
 A group may name nodes, where together they are all the nodes of their sites. Where a site and a
-node have the same name, `site.NAME` and `node.NAME` tell them apart.
+node have the same name, `site.NAME` and `node.NAME` distinguish them.
 
 In a drill, a role stands for its nodes; several that are all the nodes of one site are the site:
-what they say to each other goes on.
+their traffic with each other goes on.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _FORMS = (
 
 
 def is_pick(word: str) -> bool:
-    """Whether a word selects nodes by chance, or the rest: what only a role can say."""
+    """Whether a word selects nodes by chance, or the rest: what only a role can do."""
     return bool(_PICKS.fullmatch(word))
 
 
 class Targets:
     """Turns names into what they mean on a plan. Raises UserError for what is not there.
 
-    Every method returns what it found in the order in which it was asked for, each once.
+    Every method returns its matches in the order of the target, each once.
     """
 
     def __init__(self, plan: Plan, roles: Roles | None = None) -> None:
@@ -88,7 +88,7 @@ class Targets:
         return tuple(result)
 
     def nodes_of(self, directions: Iterable[Direction]) -> tuple[str, ...]:
-        """Return the nodes whose LAN link is among ``directions``, both ways."""
+        """Return the nodes with both ways of their LAN link in ``directions``."""
         given = set(directions)
         return tuple(node for node in self._site_of if given.issuperset(self._of_node(node)))
 

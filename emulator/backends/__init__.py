@@ -17,8 +17,8 @@ class Counters:
 
     ``lost`` counts packets dropped on request, ``queue_drops`` those dropped because a queue
     was full: the queue of a requested rate, or one that the backend needs and that overflowed.
-    ``overflows`` are drops nobody asked for; a run that has any cannot be trusted. netem has one
-    counter for all of them, which its backend divides: what chance explains is ``lost``.
+    ``overflows`` are drops that were not requested; a run that has any cannot be trusted. netem
+    has one counter for all of them, which its backend divides: what chance explains is ``lost``.
     """
 
     packets: int
@@ -43,7 +43,7 @@ class LateBin(NamedTuple):
 
 @dataclass(frozen=True)
 class LatenessReport:
-    """What a backend tells at once: bins in which something was late, and the next one's number."""
+    """Bins in which something was late, and the number of the next one."""
 
     bins: list[LateBin]
     next: int

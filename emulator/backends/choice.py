@@ -1,4 +1,4 @@
-"""Which backend a lab gets, and whether it can do what is asked of it."""
+"""Which backend a lab gets, and whether it can do what is requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNSUPPORTED: dict[str, Callable[[Impairment], str | None]] = {
 
 
 def check(backend: str, requested: Mapping[Direction, Impairment]) -> None:
-    """Raise MachineError when ``backend`` does not apply all of what is asked."""
+    """Raise MachineError when ``backend`` does not apply all that is requested."""
     for direction, impairment in requested.items():
         reason = _UNSUPPORTED[backend](impairment)
         if reason is not None:
@@ -37,8 +37,8 @@ def choose(
 ) -> str:
     """Return the backend of a lab: the one that is wanted, or the one that fits.
 
-    Where nobody wants a certain one, it is netem if the kernel has it and it does all that is
-    asked, else wire. Raises MachineError when the backend does not do what is asked.
+    Where ``wanted`` is None, it is netem if the kernel has it and it does all that is
+    requested, else wire. Raises MachineError when the backend does not do that.
     """
     fits = netem_available and all(
         netem.unsupported(impairment) is None for impairment in requested.values()

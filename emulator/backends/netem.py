@@ -40,7 +40,7 @@ unsupported = netem.unsupported
 
 
 def available() -> bool:
-    """Tell whether the kernel has sch_netem, by putting one on this namespace's loopback.
+    """Return whether the kernel has sch_netem, by putting one on this namespace's loopback.
 
     Must be called where the loopback is ours: in the core namespace of a sandbox.
     """
@@ -63,7 +63,7 @@ def available() -> bool:
 
 @dataclass
 class _Port:
-    """The interface whose egress is one direction of a link, and what its netem does."""
+    """The interface that sends into one direction of a link, and what its netem does."""
 
     end: End
     impairment: Impairment
@@ -135,7 +135,7 @@ class NetemBackend:
         self._send(CORE, requests)
 
     def _egress(self, link: Link) -> tuple[End, End]:
-        """Return the interfaces whose egress is the direction ab, ba."""
+        """Return the interfaces that send into the directions ab, ba."""
         assert self._network is not None
         if self._network.is_spliced(link):
             towards_a, towards_b = self._network.splice(link)
@@ -236,7 +236,7 @@ class NetemBackend:
         return limits
 
     def _settle_later(self) -> None:
-        """Have queues shrink to what was asked for once the old packets have left."""
+        """Have queues shrink to what was requested once the old packets have left."""
         if self._unsettled and self._timer is None:
             first_ns = min(self._ports[direction].held_until_ns for direction in self._unsettled)
             delay_s = max(0.0, (first_ns - time.monotonic_ns()) / 1e9) + _SETTLE_SLACK_S
@@ -262,7 +262,7 @@ class NetemBackend:
     # -- counters -----------------------------------------------------------------------------
 
     def counters(self) -> dict[Direction, Counters]:
-        """Return the queueing disciplines' own counters, losses told from drops (`Ledger`)."""
+        """Return the queueing disciplines' own counters, losses apart from drops (`Ledger`)."""
         with self._lock:
             seen = self._exchange(
                 (direction, port.look()) for direction, port in self._ports.items()
@@ -359,5 +359,5 @@ class Ledger:
 
 
 def may_lose(impairment: Impairment) -> bool:
-    """Tell whether drops under an impairment are expected."""
+    """Return whether drops under an impairment are expected."""
     return impairment.loss_probability > 0 or impairment.rate_bps is not None

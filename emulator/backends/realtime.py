@@ -4,7 +4,7 @@ What netem does happens in the kernel's soft interrupts, ahead of every process.
 process and competes with the others: beside stores that compute, the scheduler lets it wait for a
 tick or two, now and then, and packets are late by milliseconds. A caller with CAP_SYS_NICE (root,
 usually) can do something about it from outside the lab; inside, in a user namespace of its own,
-nobody can.
+that cannot be done.
 
 A real-time process that is busy all the time would slow down whoever sends and receives through
 it. So it has the priority only while it needs little of a CPU, and competes as the others do while
@@ -28,7 +28,7 @@ _MODEST = 0.25  # of a CPU
 class RealTime:
     """Gives a process real-time priority while it is modest. Close it before the process ends.
 
-    ``allowed`` says whether that may be done.
+    ``allowed``: whether that may be done.
     """
 
     def __init__(self, pid: int) -> None:

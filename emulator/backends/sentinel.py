@@ -1,6 +1,6 @@
-"""How late netem releases packets, by packets whose due time is known.
+"""How late netem releases packets, by packets with a known due time.
 
-The kernel does not tell when it released a packet. So a datagram is sent every few milliseconds
+The kernel does not report when it released a packet. So a datagram is sent every few milliseconds
 through a netem of its own, on the loopback of the core namespace, which nothing else uses; its
 delay is longer than that interval, so that some are always on their way. The kernel stamps what
 arrives: a late wake-up of this process sends fewer of them, and makes none look late. A machine

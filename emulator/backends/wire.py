@@ -27,7 +27,7 @@ _AS_THEY_ARE = ("delay_ns", "jitter_ns", "reorder", "overtake", "loss", "duplica
 
 
 def unsupported(impairment: Impairment) -> str | None:
-    """Say what of an impairment this backend does not apply; None when it applies all of it."""
+    """Return what of an impairment this backend does not apply; None when it applies all of it."""
     return "corruption of packets" if impairment.corrupt else None
 
 

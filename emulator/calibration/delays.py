@@ -1,4 +1,4 @@
-"""What a topology asks for of the delays of a path, as a distribution, and how delays fit it.
+"""The requested delays of a path as a distribution, and how delays fit it.
 
 A path's delay is the sum of its steps' delays, each fixed or drawn. What is measured is that sum
 and the lateness of the machine, so it is tested against the distribution of both: the requested
@@ -152,7 +152,7 @@ class Fit:
 
 
 def fit(delays_ms: Values, steps: Sequence[Impairment], errors_ms: Values) -> Fit:
-    """Test one-way delays against what ``steps`` ask for.
+    """Test one-way delays against what ``steps`` request.
 
     ``errors_ms`` are those of the same path with jitter off.
     """

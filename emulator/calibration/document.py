@@ -51,9 +51,9 @@ def calibrate(
 
     What is requested may come from another plan than the lab's (``against``): that is how the
     check is checked. Of echoes a pair is sent as many as its verdict needs (`Tolerance.echoes`,
-    `Tolerance.delays`), unless ``samples`` and ``jitter_samples`` say how many. A pair that looks
+    `Tolerance.delays`), unless ``samples`` and ``jitter_samples`` set the number. A pair that looks
     off is sent more, within ``limits``, and judged by all of them but those that the machine held
-    up (`calibration.rounds`); the document says how many of both those were. The lab's impairments
+    up (`calibration.rounds`); the document has both numbers. The lab's impairments
     are the same after as before. Raises MachineError when the lab ends, UserError for a lab of one
     node.
     """

@@ -70,7 +70,7 @@ def transmission_ms(steps: Steps) -> float:
 
 
 def counts_of(echoes: Probes) -> dict[str, Any]:
-    """Return what an entry tells of the number of echoes."""
+    """Return the counts of echoes, as an entry has them."""
     return {
         "lost": echoes.lost,
         "sent": echoes.sent,
@@ -140,7 +140,7 @@ def _delay_faults(
     rtt_ms: float,
     this: Round,
 ) -> Iterator[Finding]:
-    """What single delays tell: ``late_ms`` with their signs, ``error_ms`` without.
+    """Judge single delays: ``late_ms`` with their signs, ``error_ms`` without.
 
     A median that is off is the link's where the quarter that suffered least is off too, and so is
     every share of packets that were early.
@@ -218,7 +218,7 @@ def _jitter_faults(ways: dict[str, Any], tolerance: Tolerance, this: Round) -> I
 def echo_faults(
     steps: Steps, entry: dict[str, Any], alpha: float, this: Round, crowded: float = 0.0
 ) -> Iterator[Finding]:
-    """What an entry's counts of round trips tell of loss and of packets that nobody sent.
+    """Judge an entry's counts of round trips: losses, copies, damage.
 
     ``crowded``: the part that may find a queue full which others fill.
     """

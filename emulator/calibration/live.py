@@ -63,7 +63,7 @@ _SEEN_BPS = 50e6  # a rate below is seen through a jitter
 
 @dataclass(frozen=True)
 class _Route:
-    """A pair of nodes, what is to be in force there and back, and the directions asked about."""
+    """A pair of nodes, what is to be in force there and back, and the directions to be measured."""
 
     pair: Pair
     there: tuple[Impairment, ...]
@@ -126,7 +126,7 @@ def _burst(steps: Sequence[Impairment]) -> tuple[int, float]:
 
 
 def pairs_between_sites(plan: Plan, target: str, seed: int) -> list[Pair]:
-    """Return a pair of nodes for every two sites, those from the site of ``asked`` first.
+    """Return a pair of nodes for every two sites, those from the site of ``target`` first.
 
     Of many sites, all pairs from that site, and others as the seed draws them.
     """
@@ -202,12 +202,12 @@ def recalibrate(
 ) -> list[dict[str, Any]]:
     """Measure pairs of nodes between which packets pass ``directions``, every one of them.
 
-    Each is to be what the topology asks of it, with changes that were made to stay, and whatever
+    Each is to be what the topology requests, with changes that were made to stay, and whatever
     else is on the way, what is in force. Returns an entry for each pair: ``from``, ``to``,
     ``directions``, ``requested_rtt_ms``, ``requested_jitter_ms``, ``requested_loss``,
     ``measured_rtt_ms`` (median), ``rtt_ms`` (figures), ``sent``, ``lost``, ``duplicated``,
-    ``corrupted``, ``rate`` (each way: ``requested_bps``, ``measured_bps``; None where nothing can
-    be said), ``rounds``, ``late``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or
+    ``corrupted``, ``rate`` (each way: ``requested_bps``, ``measured_bps``; None where nothing
+    is known), ``rounds``, ``late``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or
     ``unmeasured`` where something else cuts every way over that link. Raises MachineError when the
     lab ends.
     """
@@ -273,7 +273,7 @@ def _routes(
 
 
 def _pairs_over(plan: Plan, direction: Direction) -> Iterator[Pair]:
-    """Yield pairs of nodes whose way there passes a direction; a few of them."""
+    """Yield pairs of nodes with a direction on their way there; a few of them."""
     few = 4
     if direction.kind == "wan":
         for a in plan.site(direction.source).nodes[:few]:
@@ -335,7 +335,7 @@ def _unmeasured(route: _Route) -> dict[str, Any]:
 def _judge_echoes(
     route: _Route, echoes: Probes, tolerance: Tolerance, this: Round
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """Return what an entry tells of the echoes, and what is wrong with their number."""
+    """Return an entry of the echoes, and what is wrong with their number."""
     rtt_ms = milliseconds(echoes.rtt_ns)
     entry = {
         "from": route.pair[0],
@@ -360,7 +360,7 @@ def judge_healed(
     """Return the entry of a route that was healed, and what is wrong.
 
     A rate is judged by the delays of full packets sent at once: each waits for those before it. So
-    a rate that nobody requested makes them late, and one that is not there, early.
+    a rate that was not requested makes them late, and one that is not there, early.
     ``keeps_order``: of a link, so that a packet may wait for one that was drawn a longer delay.
     """
     echoes = evidence.echoes
@@ -421,7 +421,7 @@ def _delay_faults(
     this: Round,
     keeps_order: bool = False,
 ) -> list[Finding]:
-    """What quantiles of the delays tell, within what chance does to so many draws.
+    """Judge quantiles of the delays, within what chance does to so many draws.
 
     By the inequality of Dvoretzky, Kiefer and Wolfowitz, with Massart's constant (1990). Early
     packets are the link's; late ones are where all quantiles that are judged are late.

@@ -37,7 +37,7 @@ _CALM_STEP_S = 0.001
 _HELD = 0.995  # the quantile of a draw that the next packet of the link is sent after
 _FEW = 100  # packets show whether order is kept
 TOGETHER = 10
-"""Pairs whose packets are counted at the same time: a flow's follow each other more closely than
+"""So many pairs are counted at the same time: a flow's packets follow each other more closely than
 their jitter."""
 _TOGETHER_BPS = 300e6  # of trains at the same time: this process has to keep up
 _LATE_S = 0.15
@@ -173,7 +173,7 @@ def rate_pass(
 ) -> dict[Pair, list[float | None]]:
     """Return the rates of the pairs that have one, by ``size`` times the trains.
 
-    Pairs whose trains are sent at the same time share no link, and are not too much for one
+    Pairs with trains at the same time share no link, and are not too much for one
     process.
     """
     rated = {pair: rate for pair in pairs if (rate := Rated.on_path(requested.path(*pair)))}
@@ -203,7 +203,7 @@ def rate_pass(
 
 
 def is_counted(steps: Sequence[Impairment]) -> bool:
-    """Return whether a path is asked to deliver other packets than those that were sent."""
+    """Return whether a path is to deliver other packets than those that were sent."""
     return any(
         step.loss_probability or step.duplicate or step.corrupt or step.overtake for step in steps
     )
@@ -240,9 +240,9 @@ def widest_s(plan: Plan, pairs: Sequence[Pair]) -> float:
 
 @contextmanager
 def _without(lab: Lab, requested: Plan, fields: Sequence[str]) -> Iterator[None]:
-    """Switch these fields off, on links for which ``requested`` asks for them.
+    """Switch these fields off, on links for which ``requested`` has them.
 
-    Where it does not, they stay: what nobody requested is an error to be found.
+    Where it does not, they stay: what was not requested is an error to be found.
     """
     by_direction = requested_of(requested)
     changes: dict[Direction, Impairment] = {}

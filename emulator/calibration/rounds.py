@@ -10,13 +10,13 @@ early, since a machine only adds delay; a median that is off together with the q
 of two rounds at least; a count that chance does not explain; more late probes than the last round
 could dilute.
 
-**A machine that is late.** Probes that flew while what emulates the links was late itself say
-nothing about the network's delays, and are in no delay that is judged (`prober.Probes.late`). So
+**A machine that is late.** Probes that flew while what emulates the links was late itself show
+nothing of the network's delays, and are in no delay that is judged (`prober.Probes.late`). So
 rounds go on until enough others came back (`too_few`); where they never do, the machine is refused,
-in words that say so.
+with that reason.
 
 **Repeated tests.** The number of rounds is bounded. A right link fails only if it looks wrong after
-every one of them, so it fails no more often than a single test at ``alpha`` would say. Each round
+every one of them, so it fails no more often than a single test at ``alpha`` would. Each round
 is however another chance for a wrong link to pass. So after round k a p-value must reach k times
 ``alpha``, which is Bonferroni's correction applied to passing (`Round.alpha`).
 """

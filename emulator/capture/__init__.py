@@ -57,7 +57,7 @@ def rows_of(pcapng: Path) -> Path:
 def backend_of_record(
     backend: Literal["netem", "wire"] | None,
 ) -> Literal["wire"]:
-    """Return the backend of a lab whose packets are recorded. Raises UserError for netem."""
+    """Return the backend of a lab with a packet record. Raises UserError for netem."""
     if backend == "netem":
         raise UserError(
             "The backend netem cannot record packets: the kernel does not tell what becomes of "
@@ -70,7 +70,7 @@ def backend_of_record(
 class CaptureStatus:
     """How a record stands. ``missing``: packets that crossed a direction and are not in the files.
 
-    ``ended`` says why it ended before the lab did; None while it goes on or ended with the lab.
+    ``ended``: why it ended before the lab did; None while it goes on or ended with the lab.
     """
 
     packets: int = 0
@@ -86,7 +86,7 @@ class CaptureStatus:
 
 @dataclass(frozen=True)
 class Request:
-    """What a backend is asked to record, to files as they can be opened in the lab."""
+    """What a backend is to record, to files as they can be opened in the lab."""
 
     pcapng: str
     rows: str
@@ -112,7 +112,7 @@ def status_of(answer: Mapping[str, Any], directions: Iterable[Direction]) -> Cap
 
 
 class Captures:
-    """Records what crosses a lab's WAN links. ``ask`` is the lab's way to its supervisor."""
+    """Records what crosses a lab's WAN links. ``call`` is the lab's way to its supervisor."""
 
     def __init__(self, plan: Plan, call: Callable[..., Any], wanted: Capture | None) -> None:
         self.last: CaptureStatus | None = None

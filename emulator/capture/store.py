@@ -58,9 +58,9 @@ class CaptureStore:
             self._records[system] = (file, status)
 
     def finish(self) -> dict[str, Any]:
-        """Write the table; return what the bundle's manifest says of the record.
+        """Write the table; return the record's entry of the bundle's manifest.
 
-        Never fails: what could not be done is said in the document.
+        Never fails: the document has what could not be done.
         """
         error: str | None = None
         rows: int | None = None
@@ -120,7 +120,7 @@ class CaptureStore:
         return sum(_size(file) + _size(rows_of(file)) for file, _ in self._records.values())
 
     def has_started(self) -> bool:
-        """Tell whether any lab came so far that its record was begun."""
+        """Return whether any lab came so far that its record was started."""
         return any(_size(file) for file, _ in self._records.values())
 
 

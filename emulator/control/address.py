@@ -3,7 +3,7 @@
 Linux keeps the names of such sockets (unix(7), "abstract") itself. They end with the process
 that listens, however it dies, so none is ever stale; and they belong to the host's network
 namespace, so nothing inside a lab reaches one. They have no permissions: both ends look at who
-is on the other side instead, and talk to nobody but their own user.
+is on the other side instead, and talk to their own user alone.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _sockets_of(pid: int) -> set[str]:
 
 
 def is_ours(connection: socket.socket) -> bool:
-    """Tell whether the other end is a process of this user."""
+    """Return whether the other end is a process of this user."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _pid, uid, _gid = _CREDENTIALS.unpack(raw)
     return bool(uid == os.geteuid())

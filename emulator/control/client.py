@@ -1,4 +1,4 @@
-"""The other end: finds this user's running labs and asks one of them."""
+"""The other end: finds this user's running labs and queries one of them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LabClient(Closing):
         return int(self._take(timeout_s)["exit_code"])
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to what ``spawn`` started. Where that has ended, ``wait`` tells how."""
+        """Send a signal to what ``spawn`` started. Where that has ended, ``wait`` returns how."""
         self._send({"signal": int(number)})
 
     def _send(self, request: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
@@ -78,7 +78,7 @@ class LabClient(Closing):
 
 
 def labs() -> list[dict[str, Any]]:
-    """Return what every running lab of this user says of itself.
+    """Return the description of every running lab of this user.
 
     One that gives no answer has a ``pid`` and an ``error`` only.
     """

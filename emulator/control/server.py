@@ -109,7 +109,7 @@ class ControlServer:
             return _refusal(error)
 
     def description(self) -> Answer:
-        """Return what it says of itself: name, process, topology, backend, size, since when."""
+        """Return what the lab is: name, process, topology, backend, size, since when."""
         return {
             "name": self.name,
             "pid": os.getpid(),
@@ -237,7 +237,7 @@ def _run_for(stream: Stream, lab: Lab, request: dict[str, Any], fds: list[int]) 
 
 
 def _refusal(error: Exception) -> Answer:
-    """Return the answer that makes the client raise the same error, or one that says it."""
+    """Return the answer that makes the client raise the same error, or one with its text."""
     if not isinstance(error, WanlatError):  # a mistake, or a request that our client does not send
         message = f"The lab could not do it: {type(error).__name__}: {error}"
         refused = is_refusal(error)

@@ -48,8 +48,8 @@ class DiskFull(Fault):
         self._ballast: dict[str, int] = {}
         """What takes the space, by nodes: files without a name.
 
-        Nobody on it can see such a file or remove it, and it is gone when this process is, however
-        it ends (O_TMPFILE, open(2)).
+        Its programs can neither see nor remove such a file, and it is gone when this process is,
+        however it ends (O_TMPFILE, open(2)).
         """
 
     @property

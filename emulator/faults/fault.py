@@ -36,13 +36,13 @@ class Scene:
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the timeline is cut short: whoever waits between two occurrences stops waiting."""
     on_occurrence: Callable[[Fault, int, Mapping[str, Any]], None] = lambda *_: None
-    """Told of each occurrence of a fault that has several: the fault, the instant, more."""
+    """Called for each occurrence of a fault that has several: the fault, the instant, more."""
     on_failure: Callable[[Fault, BaseException], None] = lambda *_: None
-    """Told when a fault fails between its beginning and its end, in a thread of its own."""
+    """Called when a fault fails between its beginning and its end, in a thread of its own."""
     _held: dict[str, Held] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Note of every service which faults hold it; nobody does so far."""
+        """Note of every service which faults hold it: none so far."""
         self._held.update(
             (node, Held(self.lab, service)) for node, service in self.services.items()
         )
@@ -81,8 +81,8 @@ class Fault(ABC):
 
     ``subject`` and ``detail`` are for people: ``n1, n2 | n3, n4``, ``5% of packets lost``.
     ``nodes`` are those that are hit themselves; ``directions`` are changed, and so calibrated
-    again when it has ended; ``volumes`` are the nodes whose directory must be a file system of
-    limited size, and that in bytes.
+    again when it has ended; ``volumes`` are the nodes that need a file system of limited
+    size as their directory, and that size in bytes.
     """
 
     kind: ClassVar[str]
@@ -95,7 +95,7 @@ class Fault(ABC):
     volumes: Mapping[str, int] = {}
     is_undone: bool = True
     """Whether it lasts until it ends. The end of one that is over when it has happened, such as
-    a restart, is asked for as soon as it has begun."""
+    a restart, follows at once."""
 
     class Settings(YamlModel):
         """The keys that a drill's file may have beside the target and the times."""
@@ -107,7 +107,7 @@ class Fault(ABC):
 
     @classmethod
     def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
-        """Return the fault that a drill's file means, all of whose mistakes UserError lists.
+        """Return the fault that a drill's file means. Raises UserError with all its mistakes.
 
         ``target`` is the value of the kind's key: a text or a list of texts. ``settings`` are
         the other keys, without the times. Names of roles stand for their nodes.
@@ -126,14 +126,14 @@ class Fault(ABC):
 
     @property
     def detail(self) -> str:
-        """How it is broken: ``+200 ms``, ``5 % of packets``; empty where the kind says it all."""
+        """How it is broken: ``+200 ms``, ``5 % of packets``; empty where the kind is enough."""
         return ""
 
     def check_plan(self, plan: Plan) -> None:  # noqa: B027 - most fit any
-        """Raise UserError when it does not fit what the topology asks for."""
+        """Raise UserError when it does not fit what the topology requests."""
 
     def check(self, lab: Lab) -> None:  # noqa: B027 - most can always be applied
-        """Raise MachineError or UserError when it cannot be applied here; asked before anything
+        """Raise MachineError or UserError when it cannot be applied here, before anything
         is measured.
         """
 
@@ -141,7 +141,7 @@ class Fault(ABC):
     def begin(self, scene: Scene) -> int:
         """Apply it; return the instant of effect (CLOCK_MONOTONIC, ns).
 
-        Raises FaultFailed, or what the lab raises; `end` is asked all the same then, since part
+        Raises FaultFailed, or what the lab raises; `end` is called all the same then, since part
         of it may have been applied.
         """
 

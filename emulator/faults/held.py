@@ -49,7 +49,7 @@ class Service(Protocol):
         """Start it anew."""
 
     def stop(self, how: int = ...) -> object:
-        """Send a signal that ends it and what it started; its end is nobody's surprise then."""
+        """Send a signal that ends it and what it started; its end is expected then."""
 
 
 class Held:

@@ -86,7 +86,7 @@ class Slow(LinkFault):
 
     As ``rtt`` in a topology, they are shared by both directions of a link. Where one direction
     alone is named, that one gets all of it. So a node that is ``slow`` by 200 ms answers 200 ms
-    later, whoever asks. Jitter is drawn from the link's own distribution (uniform by default).
+    later to every client. Jitter is drawn from the link's own distribution (uniform by default).
     """
 
     kind = "slow"

@@ -30,7 +30,7 @@ class Stop(Fault):
     kind = "stop"
 
     def begin(self, scene: Scene) -> int:
-        """Stop; return the instant at which the last one was told to."""
+        """Stop; return the instant of the last one's signal."""
         with scene.holding(self.nodes) as services:
             for held in services:
                 held.check_runs()

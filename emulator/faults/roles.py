@@ -91,7 +91,7 @@ def _check_names(spec: Mapping[str, Select], plan: Plan) -> None:
 
 
 def _set_aside(spec: Mapping[str, Select], plan: Plan, targets: Targets) -> dict[str, Nodes]:
-    """Return the nodes of the roles that say outright which."""
+    """Return the nodes of the roles that name them outright."""
     fixed: dict[str, Nodes] = {}
     owner: dict[str, str] = {}
     for name, pick in spec.items():

@@ -1,4 +1,4 @@
-"""Several faults, each begun and ended at its instant, whatever the others are doing.
+"""Several faults, each started and ended at its instant, whatever the others are doing.
 
 Each beginning and each end happens in a thread of its own, so that a slow one (a process that
 takes its time to end) makes no other late. What concerns the same node or the same link happens
@@ -92,7 +92,7 @@ class Timeline:
 
     @property
     def in_force(self) -> tuple[Step, ...]:
-        """Return the steps whose fault has begun and not ended, oldest first."""
+        """Return the steps with a fault in force, oldest first."""
         with self._lock:
             return tuple(self._active)
 
@@ -273,7 +273,7 @@ def _in_order(steps: Sequence[Step]) -> list[_Event]:
     """Return beginnings and ends as they are due; at one instant ends first, then as in the file.
 
     So a node that is killed anew at the instant of its start is started, and then killed. A step
-    that ends with its beginning has begun before.
+    that ends with its beginning has started before.
     """
     events: list[_Event] = []
     for step in steps:
@@ -284,7 +284,7 @@ def _in_order(steps: Sequence[Step]) -> list[_Event]:
 
 
 def described(step: Step) -> dict[str, Any]:
-    """Return what events say of a fault."""
+    """Return a fault as events have it."""
     fault = step.fault
     return {
         "id": step.id,
