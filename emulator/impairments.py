@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -83,9 +83,9 @@ class Stack:
         """Lay changes on it, which stay, or which ``holder`` takes away again."""
         return replace(self, steps=(*self.steps, _Step(changes, holder)))._folded()
 
-    def cut(self, cutter: Hashable) -> Stack:
-        """Let nothing through until ``cutter`` ends it, or everything is healed."""
-        return replace(self, cutters=self.cutters | {cutter})
+    def cut(self, holder: Hashable) -> Stack:
+        """Let nothing through until ``holder`` ends it, or everything is healed."""
+        return replace(self, cutters=self.cutters | {holder})
 
     def without(self, holder: Hashable) -> Stack:
         """Take away what ``holder`` laid on it."""
@@ -203,25 +203,19 @@ class Impairments:
         When it ends, what it did is taken away, and what others did in the meantime stays.
         """
         changes = self._changes(target, to, settings)
-        hold = Hold(self, changes, origin)
-        hold.steps = {
-            direction: partial(Stack.changed, changes=all_, holder=hold)
-            for direction, all_ in changes.items()
+        steps = {
+            direction: partial(Stack.changed, changes=all_) for direction, all_ in changes.items()
         }
-        hold.checked = _in_part(changes)
-        return hold
+        return Hold(self, steps, origin, _in_part(changes))
 
     def cut(self, target: Target, *, origin: str = "api") -> int:
         """Let nothing through, whatever else is requested, until it is healed."""
         directions = self.targets.directions(target)
-        return self._apply(dict.fromkeys(directions, partial(Stack.cut, cutter=_BY_HAND)), origin)
+        return self._apply(dict.fromkeys(directions, partial(Stack.cut, holder=_BY_HAND)), origin)
 
     def cutting(self, target: Target, *, origin: str = "api") -> Hold:
         """Return a cut that lasts for a ``with`` block, or from its ``begin`` to its ``end``."""
-        directions = self.targets.directions(target)
-        hold = Hold(self, directions, origin)
-        hold.steps = dict.fromkeys(directions, partial(Stack.cut, cutter=hold))
-        return hold
+        return Hold(self, dict.fromkeys(self.targets.directions(target), Stack.cut), origin)
 
     def heal(self, target: Target = "all", *, origin: str = "api") -> int:
         """End every cut; whatever else was changed stays."""
@@ -310,21 +304,27 @@ class Impairments:
 class Hold:
     """A change that somebody holds. A context manager; safe to end twice."""
 
-    def __init__(self, lab: Impairments, directions: Iterable[Direction], origin: str) -> None:
+    def __init__(
+        self,
+        lab: Impairments,
+        steps: Mapping[Direction, Callable[..., Stack]],
+        origin: str,
+        checked: Collection[Direction] = (),
+    ) -> None:
+        """``steps`` are called with the stack and, as ``holder``, the hold."""
         self.started_ns: int | None = None
         self.ended_ns: int | None = None
-        self.steps: _Steps = {}
-        self.checked: Collection[Direction] = ()
         self._lab = lab
-        self._directions = tuple(directions)
+        self._steps = {direction: partial(step, holder=self) for direction, step in steps.items()}
         self._origin = origin
+        self._checked = checked
 
     def begin(self) -> int:
         """Let it take effect; return the instant. It begins once."""
         if self.started_ns is not None:
             raise UserError("This change has begun before; make another one.")
         try:
-            self.started_ns = self._lab._apply(self.steps, self._origin, self.checked)
+            self.started_ns = self._lab._apply(self._steps, self._origin, self._checked)
         except BaseException:  # it may be in force: Ctrl-C, or a journal that cannot be written
             with contextlib.suppress(WanlatError):
                 self._release()
@@ -339,7 +339,7 @@ class Hold:
 
     def _release(self) -> int:
         without = partial(Stack.without, holder=self)
-        return self._lab._apply(dict.fromkeys(self._directions, without), self._origin)
+        return self._lab._apply(dict.fromkeys(self._steps, without), self._origin)
 
     def __enter__(self) -> Self:
         self.begin()

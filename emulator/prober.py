@@ -55,10 +55,6 @@ def _none() -> Numbers:
     return np.zeros(0, dtype=np.int64)
 
 
-def _no_flags() -> Flags:
-    return np.zeros(0, dtype=np.bool_)
-
-
 @dataclass(frozen=True)
 class Leg:
     """Probes of one pair at one end, in the order of arrival, copies included.
@@ -101,7 +97,7 @@ class Probes:
     there: Leg = field(default_factory=Leg)
     back: Leg | None = None
     damaged: int = 0
-    late: Flags = field(default_factory=_no_flags)
+    late: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     def __add__(self, later: Probes) -> Probes:
         """Return what became of both, as if ``later`` had been sent right after these."""
@@ -168,13 +164,13 @@ class Probes:
     @property
     def returns_ns(self) -> Numbers:
         """The delay back of each clean echo that came back, in the order of sending."""
-        turned_ns, back_ns = self.there.by_number(self.sent), self._last.by_number(self.sent)
+        turned_ns, back_ns = self.there.by_number(self.sent), self.arrived_ns
         return (back_ns - turned_ns)[(turned_ns > 0) & (back_ns > 0) & ~self.is_late]
 
     @property
     def rtt_ns(self) -> Numbers:
         """The round-trip time of each clean echo that came back, in the order of sending."""
-        back_ns = self._last.by_number(self.sent)
+        back_ns = self.arrived_ns
         return (back_ns - self.sent_ns)[(back_ns > 0) & ~self.is_late]
 
     @property

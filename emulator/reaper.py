@@ -197,7 +197,9 @@ def _end_rest(wake: int, patience_s: float) -> None:
     began_s, is_terminated = time.monotonic(), False
     while _has_children() and (waited_s := time.monotonic() - began_s) < _KILLED_S:
         if waited_s >= patience_s:
-            _kill_all()
+            # Stopped first. Who is being started meanwhile is left to the next look.
+            _signal_all(signal.SIGSTOP)
+            _signal_all(signal.SIGKILL)
         elif not is_terminated:
             is_terminated = True
             _signal_all(signal.SIGTERM)
@@ -212,12 +214,6 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def _kill_all() -> None:
-    """Kill every process below this one. Who is being started meanwhile is left: look again."""
-    _signal_all(signal.SIGSTOP)
-    _signal_all(signal.SIGKILL)
 
 
 def _signal_all(number: int) -> None:

@@ -256,10 +256,7 @@ class Supervisor:
                 for direction in link.directions
             )
         )
-        instant = self._backend.change(changes)
-        # netem cannot tell the instant itself, but between which two it lies.
-        window_ns: tuple[int, int] = getattr(self._backend, "window_ns", (instant, instant))
-        return window_ns
+        return self._backend.change(changes)
 
     def start_capture(self, limit_bytes: int, snap_bytes: int, fds: Sequence[int]) -> CaptureStatus:
         """Record packets to the files that are given: pcapng and rows."""

@@ -68,8 +68,11 @@ class Backend(Protocol):
     def stop(self) -> None:
         """End in good order, just before the lab does."""
 
-    def change(self, changes: dict[Direction, Impairment]) -> int:
-        """Apply impairments in place; return the CLOCK_MONOTONIC instant (ns) of effect."""
+    def change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
+        """Apply impairments in place; return the instants between which it took effect.
+
+        CLOCK_MONOTONIC, ns; both are the same where the backend knows the instant.
+        """
         ...
 
     def counters(self) -> dict[Direction, Counters]:

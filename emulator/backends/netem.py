@@ -80,8 +80,7 @@ class _Port:
 class NetemBackend:
     """One netem queueing discipline a direction.
 
-    ``seed`` is of the random draws, where the kernel has such a thing (Linux 6.6). ``window_ns``
-    are the instants (CLOCK_MONOTONIC) before and after the kernel took the last change.
+    ``seed`` is of the random draws, where the kernel has such a thing (Linux 6.6).
     """
 
     name = "netem"
@@ -91,7 +90,6 @@ class NetemBackend:
         self._network: Network | None = None
         self._ports: dict[Direction, _Port] = {}
         self._controls: dict[str, Socket] = {}
-        self.window_ns = (0, 0)
         self._lock = threading.Lock()
         self._unsettled: set[Direction] = set()
         self._timer: threading.Timer | None = None
@@ -153,19 +151,19 @@ class NetemBackend:
     def stop(self) -> None:
         """Leave it to the kernel, which takes everything down with the namespaces."""
 
-    def change(self, changes: Mapping[Direction, Impairment]) -> int:
+    def change(self, changes: Mapping[Direction, Impairment]) -> tuple[int, int]:
         """Change parameters in place; packets already queued keep their due time.
 
-        Returns the instant at which the kernel had taken all of them. Those of one namespace go
-        in one call.
+        Returns the instants before and after the kernel took all of them. Those of one namespace
+        go in one call.
         """
         for direction in changes:
             if direction not in self._ports:
                 raise cannot_be_changed(direction)
         with self._lock:
-            self.window_ns = self._change(changes, self._limits(changes))
+            window_ns = self._change(changes, self._limits(changes))
             self._settle_later()
-        return self.window_ns[1]
+        return window_ns
 
     def _change(
         self, changes: Mapping[Direction, Impairment], limits: Mapping[Direction, int]

@@ -79,22 +79,14 @@ class RealTime:
         return True
 
 
-def wire_of(supervisor_pid: int) -> int | None:
-    """Return the process id of a lab's wire, on the host; None where it has none."""
+def for_wire(supervisor_pid: int) -> RealTime | None:
+    """Look after the wire process of a lab; None where there is none or it may not be done."""
     with contextlib.suppress(OSError):
         children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text()
         for pid in map(int, children.split()):
             if Path(f"/proc/{pid}/comm").read_text() == "wire\n":
-                return pid
-    return None
-
-
-def for_wire(supervisor_pid: int) -> RealTime | None:
-    """Look after the wire process of a lab; None where there is none or it may not be done."""
-    with contextlib.suppress(OSError):
-        if (pid := wire_of(supervisor_pid)) is not None:
-            real_time = RealTime(pid)
-            if real_time.allowed:
-                return real_time
-            real_time.close()
+                real_time = RealTime(pid)
+                if real_time.allowed:
+                    return real_time
+                real_time.close()
     return None

@@ -128,7 +128,7 @@ class WireBackend:
             self._stream.finish()
             syscalls.wait_readable([end], _STOP_S)
 
-    def change(self, changes: dict[Direction, Impairment]) -> int:
+    def change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
         """Apply impairments to running links. Raises MachineError for a link that is cabled."""
         requests = []
         for direction, impairment in changes.items():
@@ -138,7 +138,7 @@ class WireBackend:
             encoded = self._tables.as_json(impairment)
             requests.append({"link": place, "direction": side, "impairment": encoded})
         instant: int = self._query({"op": "set", "changes": requests})["t_ns"]
-        return instant
+        return instant, instant
 
     def counters(self) -> dict[Direction, Counters]:
         """Return what the program counted."""

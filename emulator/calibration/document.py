@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wanlat.emulator.calibration import passes
 from wanlat.emulator.calibration.delays import PROBABILITIES, milliseconds
 from wanlat.emulator.calibration.judgement import (
     figures,
@@ -18,8 +18,9 @@ from wanlat.emulator.calibration.judgement import (
     judge_jitter,
 )
 from wanlat.emulator.calibration.pairs import Pair, pairs_of
+from wanlat.emulator.calibration.passes import Passes, is_counted
 from wanlat.emulator.calibration.rate import Rated, judge_rate
-from wanlat.emulator.calibration.rounds import Limits, Outcome, is_only_late, measure_in_rounds
+from wanlat.emulator.calibration.rounds import Limits, Outcome, measure_in_rounds
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.prober import Prober, Probes, Progress
@@ -68,7 +69,7 @@ def calibrate(
     echoes = samples or tolerance.echoes
     delays = jitter_samples or max(samples or 0, tolerance.delays)
     drawn = [pair for pair in wanted if requested.jitter_ms(*pair) > 0]
-    counted = [p for p in wanted if p in drawn or passes.is_counted(requested.path(*p))]
+    counted = [p for p in wanted if p in drawn or is_counted(requested.path(*p))]
     rated = [pair for pair in wanted if Rated.on_path(requested.path(*pair))]
     started = time.monotonic()
 
@@ -80,18 +81,18 @@ def calibrate(
 
     nodes = sorted({name for pair in wanted for name in pair})
     with Prober(lab, nodes, tolerance.late_ms) as prober:
-        common = lab, prober, requested
-        bare = passes.bare_pass(lab, prober, wanted, _BARE_ECHOES, stage("bare path"))
+        passes = Passes(lab, prober, requested)
+        bare = passes.bare(_BARE_ECHOES, stage("bare path"), wanted)
         delay = measure_in_rounds(
             wanted,
-            lambda todo, size: passes.delay_pass(*common, todo, echoes, stage("delay"), size),
+            partial(passes.delay, echoes, stage("delay")),
             lambda pair, probes, this: judge_delay(requested, pair, probes, tolerance, this),
             left(),
         )
         reached = {pair for pair, outcome in delay.items() if outcome.evidence.rtt_ns.size}
         jitter = measure_in_rounds(
             [pair for pair in drawn if pair in reached],
-            lambda todo, size: passes.jitter_pass(*common, todo, delays, stage("jitter"), size),
+            partial(passes.jitter, delays, stage("jitter")),
             lambda pair, probes, this: judge_jitter(
                 requested, pair, probes, delay[pair].evidence, tolerance, this
             ),
@@ -99,9 +100,7 @@ def calibrate(
         )
         delivery = measure_in_rounds(
             [pair for pair in counted if pair in reached],
-            lambda todo, size: passes.delivery_pass(
-                *common, todo, delivery_samples, stage("delivery"), size
-            ),
+            partial(passes.delivery, delivery_samples, stage("delivery")),
             lambda pair, probes, this: judge_delivery(
                 requested, pair, probes, _median_ms(bare[pair]) / 2, tolerance, this
             ),
@@ -109,27 +108,28 @@ def calibrate(
         )
         rate = measure_in_rounds(
             [pair for pair in rated if pair in reached],
-            lambda todo, size: passes.rate_pass(*common, todo, stage("rate"), size),
+            partial(passes.rate, stage("rate")),
             lambda pair, trains, _: judge_rate(requested.path(*pair), trains, tolerance),
             left(),
         )
-    pairs_found = [
+    measured = (delay, jitter, delivery, rate)
+    entries = [
         _entry(
             requested,
             pair,
             bare[pair],
-            [outcomes[pair] for outcomes in (delay, jitter, delivery, rate) if pair in outcomes],
+            [outcomes[pair] for outcomes in measured if pair in outcomes],
         )
         for pair in wanted
     ]
     overflows = sum(counters.overflows for counters in lab.counters().values())
-    passed = all(entry["verdict"] == "pass" for entry in pairs_found)
+    passed = all(entry["verdict"] == "pass" for entry in entries)
     return {
         "topology": requested.name,
         "backend": lab.backend,
         "tolerance": tolerance.as_json(),
         "quantiles": list(PROBABILITIES),
-        "pairs": pairs_found,
+        "pairs": entries,
         "overflows": overflows,
         "verdict": "pass" if passed and overflows == 0 else "fail",
     }
@@ -154,12 +154,8 @@ def _entry(
     if entry["delivery"]:
         entry["reordered"] += entry["delivery"]["overtaken"]
     findings = [finding for outcome in outcomes for finding in outcome.findings]
-    return entry | {
-        "rounds": max(outcome.rounds for outcome in outcomes),
-        "reasons": [finding.words for finding in findings],
-        "only_late": is_only_late(findings),
-        "verdict": "fail" if findings else "pass",
-    }
+    rounds = max(outcome.rounds for outcome in outcomes)
+    return entry | Outcome(None, entry, findings, rounds).verdict
 
 
 def _median_ms(echoes: Probes) -> float:

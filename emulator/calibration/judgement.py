@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from wanlat.emulator.calibration.counts import (
-    UNNOTICED_CORRUPTION,
-    corrupted_part,
-    duplicated_part,
-    inflation,
-    lost_part,
-    mean_burst,
-    p_value,
-    p_value_between,
-    spoilt_part,
-)
-from wanlat.emulator.calibration.delays import (
-    PROBABILITIES,
-    Values,
-    fit,
-    milliseconds,
-    path_law,
-)
+from wanlat.emulator.calibration import counts
+from wanlat.emulator.calibration.delays import PROBABILITIES, Values, fit, milliseconds, path_law
 from wanlat.emulator.calibration.pairs import Pair
 from wanlat.emulator.calibration.passes import ONE_WAY_STEP_S, TOGETHER, BothWays
 from wanlat.emulator.calibration.rounds import Finding, Judged, Round, is_certain, too_few
@@ -191,11 +176,7 @@ def _jitter_figures(steps: Steps, still_ns: Any, delays_ns: Any) -> dict[str, An
     expected = path_law(steps).later_by(errors_ms)
     return {
         "distribution": names[0] if len(names) == 1 else f"sum of {' and '.join(names)}",
-        "n": fitted.n,
-        "distance": fitted.distance,
-        "spread": fitted.spread,
-        "p_value": fitted.p_value,
-        "early_p_value": fitted.early_p_value,
+        **asdict(fitted),
         "requested_quantiles_ms": expected.quantiles(PROBABILITIES).tolist(),
         "measured_quantiles_ms": np.quantile(delays_ms, PROBABILITIES).tolist(),
     }
@@ -222,23 +203,23 @@ def echo_faults(
 
     ``crowded``: the part that may find a queue full which others fill.
     """
-    lost, sent, part = entry["lost"], entry["sent"], spoilt_part(steps)
+    lost, sent, part = entry["lost"], entry["sent"], counts.spoilt_part(steps)
     if crowded:
-        p = p_value_between(lost, sent, part, min(1.0, part + crowded))
-    elif corrupted_part(steps):
-        least = 1 - (1 - lost_part(steps)) * (
-            1 - corrupted_part(steps) * (1 - UNNOTICED_CORRUPTION)
+        p = counts.p_value_between(lost, sent, part, min(1.0, part + crowded))
+    elif counts.corrupted_part(steps):
+        least = 1 - (1 - counts.lost_part(steps)) * (
+            1 - counts.corrupted_part(steps) * (1 - counts.UNNOTICED_CORRUPTION)
         )
-        p = p_value_between(lost, sent, least, part)
+        p = counts.p_value_between(lost, sent, least, part)
     else:
-        p = p_value(lost, sent, part, inflation(steps))
+        p = counts.p_value(lost, sent, part, counts.inflation(steps))
     if p < this.alpha(alpha) or (lost and p == 0):
         requested = f"requested {part:.2%}" if part else "none requested"
         yield Finding(f"{lost} of {sent} probes lost, {requested}", is_final=is_certain(p, alpha))
-    if entry["duplicated"] and not duplicated_part(steps):
+    if entry["duplicated"] and not counts.duplicated_part(steps):
         words = f"{entry['duplicated']} of {sent} probes came back twice, no duplication requested"
         yield Finding(words)
-    if entry["corrupted"] and not corrupted_part(steps):
+    if entry["corrupted"] and not counts.corrupted_part(steps):
         yield Finding(f"{entry['corrupted']} of {sent} probes damaged, no corruption requested")
 
 
@@ -255,7 +236,7 @@ def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[st
     )
     lossy = [step for step in steps if step.loss_probability]
     bursts = delivery.bursts
-    length = mean_burst(lossy[0].bursts) if len(lossy) == 1 and lossy[0].bursts else math.inf
+    length = counts.mean_burst(lossy[0].bursts) if len(lossy) == 1 and lossy[0].bursts else math.inf
     return {
         "sent": delivery.sent,
         "lost": max(0, delivery.lost - delivery.damaged),
@@ -267,9 +248,9 @@ def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[st
         else 0,
         "mean_burst": float(bursts.mean()) if bursts.size else None,
         "requested": {
-            "loss": lost_part(steps),
-            "duplicate": duplicated_part(steps),
-            "corrupt": corrupted_part(steps),
+            "loss": counts.lost_part(steps),
+            "duplicate": counts.duplicated_part(steps),
+            "corrupt": counts.corrupted_part(steps),
             "overtake": overtake,
             "mean_burst": length if math.isfinite(length) else None,
         },
@@ -284,13 +265,13 @@ def _delivery_faults(
     loss, corrupt = requested["loss"], requested["corrupt"]
     expected = [("duplicated", requested["duplicate"] * (1 - loss), 1.0)]
     if not corrupt:
-        expected.append(("lost", loss, inflation(steps)))
+        expected.append(("lost", loss, counts.inflation(steps)))
         expected.append(("damaged", 0.0, 1.0))
     if requested["overtake"]:
         expected.append(("undelayed", requested["overtake"], 1.0))
     judged = [
         (
-            p_value(counted[name], sent, part, raised),
+            counts.p_value(counted[name], sent, part, raised),
             f"{counted[name]} of {sent} packets {name}",
             part,
         )
@@ -299,9 +280,10 @@ def _delivery_faults(
     if corrupt:  # a bit flipped in a header is a packet lost: judged together
         spoilt = counted["lost"] + damaged
         least, most = (
-            1 - (1 - loss) * (1 - corrupt * noticed) for noticed in (1 - UNNOTICED_CORRUPTION, 1)
+            1 - (1 - loss) * (1 - corrupt * noticed)
+            for noticed in (1 - counts.UNNOTICED_CORRUPTION, 1)
         )
-        p = p_value_between(spoilt, sent, least, most) if damaged else 0.0
+        p = counts.p_value_between(spoilt, sent, least, most) if damaged else 0.0
         judged.append((p, f"{damaged} of {sent} packets damaged, {counted['lost']} lost", most))
     for p, words, part in judged:
         if p < this.alpha(tolerance.alpha) or p == 0:

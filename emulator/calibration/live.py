@@ -14,20 +14,15 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from wanlat.emulator.calibration import judgement
 from wanlat.emulator.calibration.counts import lost_part
 from wanlat.emulator.calibration.delays import EARLY_MS, Values, milliseconds, path_law
-from wanlat.emulator.calibration.judgement import (
-    counts_of,
-    echo_faults,
-    figures,
-    transmission_ms,
-)
 from wanlat.emulator.calibration.pairs import Pair, batches, directions_of
-from wanlat.emulator.calibration.passes import interval_s
+from wanlat.emulator.calibration.passes import interval_s, longest_ns
 from wanlat.emulator.calibration.rate import FRAME_BITS, Rated, by_train
 from wanlat.emulator.calibration.rounds import (
     Finding,
@@ -38,6 +33,7 @@ from wanlat.emulator.calibration.rounds import (
     too_few,
 )
 from wanlat.emulator.calibration.tolerance import Tolerance
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
 from wanlat.emulator.prober import Numbers, Prober, Probes
@@ -140,7 +136,7 @@ def pairs_between_sites(plan: Plan, target: str, seed: int) -> list[Pair]:
     return near + others
 
 
-class BetweenSites:
+class BetweenSites(Closing):
     """Measures the RTT of pairs again and again, each time in a moment. A context manager.
 
     For who changes all WAN links together and wants to know what came of it: echoes alone, and
@@ -153,10 +149,8 @@ class BetweenSites:
         nodes = sorted({name for pair in pairs for name in pair})
         self._prober = Prober(lab, nodes, RTT_STEP.late_ms)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the prober."""
         self._prober.close()
 
     def measure(self) -> list[dict[str, Any]]:
@@ -170,7 +164,7 @@ class BetweenSites:
         in_force = self._lab.impairments
         routes = [_Route.between(self._lab.plan, pair, in_force) for pair in self._pairs]
         count = max(_STEP_FEWEST, min(_STEP_MOST, _STEP_ECHOES // len(routes)))
-        longest_s = 3.0 + 4 * max(_longest_s(route.steps) for route in routes)
+        longest_s = 3.0 + 4 * max(longest_ns(route.steps) / 1e9 for route in routes)
         outcomes = measure_in_rounds(
             routes,
             lambda todo, size: _echoes(self._lab, self._prober, todo, size * count),
@@ -290,13 +284,9 @@ def _pairs_over(plan: Plan, direction: Direction) -> Iterator[Pair]:
         yield (node.name, other.name) if is_up else (other.name, node.name)
 
 
-def _longest_s(steps: Sequence[Impairment]) -> float:
-    return sum(step.range_ns[1] for step in steps) / 1e9
-
-
 def _echoes(lab: Lab, prober: Prober, routes: Sequence[_Route], count: int) -> dict[_Route, Probes]:
     pairs = [route.pair for route in routes]
-    patience_s = 1.2 * max(_longest_s(route.steps) for route in routes) + 0.2
+    patience_s = 1.2 * max(longest_ns(route.steps) / 1e9 for route in routes) + 0.2
     every_s = interval_s(lab.plan, pairs, step_s=0.001)  # the store needs the machine, too
     many_flows = lab.backend == "wire"
     echoes = prober.measure(pairs, count, every_s, patience_s, many_flows=many_flows)
@@ -315,7 +305,7 @@ def _bursts(plan: Plan, prober: Prober, routes: Sequence[_Route], times: int) ->
             pair: [turn * every_s for turn in range(times) for _ in range(length)]
             for pair, (length, _) in sizes.items()
         }
-        patience_s = every_s + max(_longest_s(ways[pair]) for pair in batch) + 0.05
+        patience_s = every_s + max(longest_ns(ways[pair]) / 1e9 for pair in batch) + 0.05
         bursts |= prober.send_full(due_s, patience_s)
     return bursts
 
@@ -345,13 +335,13 @@ def _judge_echoes(
         "requested_jitter_ms": sum(step.jitter_ns for step in route.steps) / 1e6,
         "requested_loss": lost_part(route.steps),
         "measured_rtt_ms": float(np.median(rtt_ms)) if rtt_ms.size else None,
-        "rtt_ms": figures(rtt_ms),
-        **counts_of(echoes),
+        "rtt_ms": judgement.figures(rtt_ms),
+        **judgement.counts_of(echoes),
     }
     if not rtt_ms.size and echoes.missing.all():
         return entry, [Finding("no probe came back")]
     crowded = _CROWDED if any(step.rate_bps for step in route.steps) else 0.0
-    return entry, list(echo_faults(route.steps, entry, tolerance.alpha, this, crowded))
+    return entry, list(judgement.echo_faults(route.steps, entry, tolerance.alpha, this, crowded))
 
 
 def judge_healed(
@@ -452,7 +442,7 @@ def _delay_faults(
     late = []
     for q, allowed_ms in _LATEST[:1] if crowded else _LATEST:
         most = requested_ms(1.0 if keeps_order else q + chance)
-        most += max(late_ms, allowed_ms) + transmission_ms(steps)
+        most += max(late_ms, allowed_ms) + judgement.transmission_ms(steps)
         measured = float(np.quantile(delays_ms, q))
         if measured > most:
             share = float(np.mean(delays_ms > most))

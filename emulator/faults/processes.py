@@ -11,15 +11,11 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from wanlat.emulator.changes import PositiveDuration
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Repeating, Scene
 from wanlat.emulator.faults.held import Held
 from wanlat.topologies.units import Duration, Fraction
-
-if TYPE_CHECKING:
-    pass
 
 _LOOK_EVERY_S = 0.1
 

@@ -11,7 +11,7 @@ import pytest
 from tests.emulator.plans import mesh
 from wanlat.emulator.backends import choice
 from wanlat.emulator.calibration.delays import Values, path_law
-from wanlat.emulator.calibration.passes import rate_pass, widest_s
+from wanlat.emulator.calibration.passes import Passes, widest_s
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
 from wanlat.emulator.prober import Prober, Probes
@@ -101,8 +101,8 @@ class Bench:
     def trains_bps(self, asked: Impairment) -> list[float]:
         """Return the rates of trains over a link with a rate, of those that say something."""
         plan = self.ask(asked)
-        found = rate_pass(self.lab, self._prober, plan, [PAIR], lambda _: None)[PAIR]
-        return [rate_bps for rate_bps in found if rate_bps is not None]
+        rates_bps = Passes(self.lab, self._prober, plan).rate(lambda _: None, [PAIR])[PAIR]
+        return [rate_bps for rate_bps in rates_bps if rate_bps is not None]
 
     def _patience_s(self, asked: Impairment) -> float:
         late_s = _LATE_S if self.backend == "wire" else _LATE_IN_UML_S

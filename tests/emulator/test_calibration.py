@@ -11,23 +11,14 @@ import numpy as np
 import pytest
 
 from tests.emulator.plans import mesh, ms
-from wanlat.emulator.calibration import (
-    Tolerance,
-    blame,
-    calibrate,
-    document,
-    live,
-    passes,
-)
+from wanlat.emulator.calibration import Tolerance, blame, calibrate, document, live
 from wanlat.emulator.calibration.delays import fit
 from wanlat.emulator.calibration.judgement import judge_delay, judge_jitter
 from wanlat.emulator.calibration.live import BetweenSites, recalibrate
 from wanlat.emulator.calibration.pairs import batches, directions_of, pairs_of
-from wanlat.emulator.calibration.passes import BothWays
+from wanlat.emulator.calibration.passes import BothWays, Passes
 from wanlat.emulator.calibration.rate import FRAME_BITS, Rated, Train, densest, slope_bps
-from wanlat.emulator.calibration.rounds import (
-    Round,
-)
+from wanlat.emulator.calibration.rounds import Round
 from wanlat.emulator.links import requested, wan
 from wanlat.emulator.prober import Leg, Probes
 from wanlat.topologies import shapes
@@ -115,8 +106,8 @@ def instrument(kind: str, monkeypatch: pytest.MonkeyPatch) -> Instrument:
         prober = FakeProber(late_ms)
         for module in (document, live):
             monkeypatch.setattr(module, "Prober", lambda *_: prober)
-        monkeypatch.setattr(passes, "bare_pass", lambda *_: {PAIR: Probes()})
-        monkeypatch.setattr(passes, "delivery_pass", lambda *_: {PAIR: one_way([], 0)})
+        monkeypatch.setattr(Passes, "bare", lambda *_: {PAIR: Probes()})
+        monkeypatch.setattr(Passes, "delivery", lambda *_: {PAIR: one_way([], 0)})
         if kind == "calibrate":
             (entry,) = calibrate(lab, pairs=[PAIR])["pairs"]
         elif kind == "between sites":
