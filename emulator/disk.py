@@ -12,13 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from wanlat.emulator.own_directories import (
-    cache_home,
-    is_marked,
-    make_private,
-    mark,
-    remove_marked,
-)
+from wanlat.emulator.own_directories import cache_home, is_marked, make_private, mark, remove_marked
 from wanlat.topologies.errors import UserError
 
 

@@ -130,12 +130,7 @@ class Lab(Impairments):
                 self._disk.path if self._disk else None, (*on_disk, *self._writable)
             )
             self._backend = self._call(
-                "build",
-                self.plan,
-                self._requested_backend,
-                wire,
-                self.seed,
-                self._splice == "all",
+                "build", self.plan, self._requested_backend, wire, self.seed, self._splice == "all"
             )[0]
             if self._backend == "wire":
                 self._real_time = realtime.for_wire(self.supervisor_pid)

@@ -28,12 +28,7 @@ class Network:
     """A plan's network. Building it leaves every interface up and every route set."""
 
     def __init__(
-        self,
-        namespaces: Namespaces,
-        plan: Plan,
-        *,
-        splice_wan: bool,
-        splice_every_lan: bool,
+        self, namespaces: Namespaces, plan: Plan, *, splice_wan: bool, splice_every_lan: bool
     ) -> None:
         self.namespaces = namespaces
         self.plan = plan

@@ -379,13 +379,7 @@ def _words(address: str) -> tuple[int, int]:
 
 
 def _packets(
-    kind: int,
-    turn: int,
-    numbers: Numbers,
-    places: Numbers,
-    flows: Numbers,
-    ends: Words,
-    size: int,
+    kind: int, turn: int, numbers: Numbers, places: Numbers, flows: Numbers, ends: Words, size: int
 ) -> Words:
     """Return IP packets, shape (n, size) of bytes. The kernel adds the IP header's checksum.
 

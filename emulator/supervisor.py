@@ -147,15 +147,10 @@ class Supervisor:
         """Make the network and start the emulation of its links; return the backend's name."""
         self._namespaces = Namespaces()
         chosen = choice.choose(
-            backend,
-            requested(plan),
-            netem_available=backend is None and netem_available(),
+            backend, requested(plan), netem_available=backend is None and netem_available()
         )
         network = Network(
-            self._namespaces,
-            plan,
-            splice_wan=chosen == "wire",
-            splice_every_lan=splice_every_lan,
+            self._namespaces, plan, splice_wan=chosen == "wire", splice_every_lan=splice_every_lan
         )
         spliced = sum(map(network.is_spliced, network.links))
         check_limits(

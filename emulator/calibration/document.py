@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from wanlat.emulator.calibration.delays import PROBABILITIES, milliseconds
-from wanlat.emulator.calibration.judgement import (
-    figures,
-    judge_delay,
-    judge_delivery,
-    judge_jitter,
-)
+from wanlat.emulator.calibration.judgement import figures, judge_delay, judge_delivery, judge_jitter
 from wanlat.emulator.calibration.pairs import Pair, pairs_of
 from wanlat.emulator.calibration.passes import Passes, is_counted
 from wanlat.emulator.calibration.rate import Rated, judge_rate

@@ -119,11 +119,7 @@ def judge_delivery(
 
 
 def _delay_faults(
-    late_ms: Values,
-    error_ms: dict[str, float],
-    tolerance: Tolerance,
-    rtt_ms: float,
-    this: Round,
+    late_ms: Values, error_ms: dict[str, float], tolerance: Tolerance, rtt_ms: float, this: Round
 ) -> Iterator[Finding]:
     """Judge single delays: ``late_ms`` with their signs, ``error_ms`` without.
 

@@ -54,9 +54,7 @@ def rows_of(pcapng: Path) -> Path:
     return pcapng.with_suffix(".rows")
 
 
-def backend_of_record(
-    backend: Literal["netem", "wire"] | None,
-) -> Literal["wire"]:
+def backend_of_record(backend: Literal["netem", "wire"] | None) -> Literal["wire"]:
     """Return the backend of a lab with a packet record. Raises UserError for netem."""
     if backend == "netem":
         raise UserError(

@@ -44,10 +44,7 @@ class _NoRoom(UserError):
 
 
 def draw(
-    spec: Mapping[str, Select],
-    plan: Plan,
-    system_roles: Mapping[str, Sequence[str]],
-    seed: int,
+    spec: Mapping[str, Select], plan: Plan, system_roles: Mapping[str, Sequence[str]], seed: int
 ) -> dict[str, Nodes]:
     """Return the nodes of every role, in the order of the roles; nodes in that of the topology.
 

@@ -26,11 +26,7 @@ SHAPES = {
     "pareto": ms(60, jitter=8, distribution="pareto"),
     "table": ms(60, jitter=5, distribution="table", table=TABLE),
 }
-ALIKE = {
-    **SHAPES,
-    "uniform": ms(60, jitter=5 * 3**0.5),
-    "pareto": ms(60, 5, distribution="pareto"),
-}
+ALIKE = {**SHAPES, "uniform": ms(60, jitter=5 * 3**0.5), "pareto": ms(60, 5, distribution="pareto")}
 """Of the same standard deviation."""
 STALLS_MS = ((300, 150), (900, 300), (2000, 150))  # when, and for how long
 

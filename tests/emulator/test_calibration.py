@@ -227,8 +227,7 @@ def test_early_delays_are_the_links_late_ones_may_be_the_machines_and_a_spread_i
 def one_way(numbers: Sequence[int], sent: int) -> Probes:
     instants_ns = 10**9 + np.arange(len(numbers)) * 1000
     return Probes(
-        10**9 + np.arange(sent) * 1000 - 500,
-        Leg(np.array(numbers, dtype=np.int64), instants_ns),
+        10**9 + np.arange(sent) * 1000 - 500, Leg(np.array(numbers, dtype=np.int64), instants_ns)
     )
 
 

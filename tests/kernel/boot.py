@@ -28,10 +28,7 @@ from pathlib import Path
 from typing import IO
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-SUITES = (
-    ("tests/kernel",),
-    ("tests/calibration", "tests/emulator/test_queue.py"),
-)
+SUITES = (("tests/kernel",), ("tests/calibration", "tests/emulator/test_queue.py"))
 BACKEND_VARIABLE = "WANLAT_TEST_BACKEND"  # suites that run on both backends read it
 
 _MODULES = Path("/usr/lib/uml/modules")
