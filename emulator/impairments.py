@@ -197,7 +197,7 @@ class Impairments:
         *,
         origin: str = "api",
         **settings: Any,
-    ) -> Hold:
+    ) -> Lease:
         """Return a change that lasts for a ``with`` block, or from its ``begin`` to its ``end``.
 
         When it ends, what it did is taken away, and what others did in the meantime stays.
@@ -206,16 +206,16 @@ class Impairments:
         steps = {
             direction: partial(Stack.changed, changes=all_) for direction, all_ in changes.items()
         }
-        return Hold(self, steps, origin, _in_part(changes))
+        return Lease(self, steps, origin, _in_part(changes))
 
     def cut(self, target: Target, *, origin: str = "api") -> int:
         """Let nothing through, whatever else is requested, until it is healed."""
         directions = self.targets.directions(target)
         return self._apply(dict.fromkeys(directions, partial(Stack.cut, holder=_BY_HAND)), origin)
 
-    def cutting(self, target: Target, *, origin: str = "api") -> Hold:
+    def cutting(self, target: Target, *, origin: str = "api") -> Lease:
         """Return a cut that lasts for a ``with`` block, or from its ``begin`` to its ``end``."""
-        return Hold(self, dict.fromkeys(self.targets.directions(target), Stack.cut), origin)
+        return Lease(self, dict.fromkeys(self.targets.directions(target), Stack.cut), origin)
 
     def heal(self, target: Target = "all", *, origin: str = "api") -> int:
         """End every cut; whatever else was changed stays."""
@@ -301,8 +301,8 @@ class Impairments:
         return window
 
 
-class Hold:
-    """A change that somebody holds. A context manager; safe to end twice."""
+class Lease:
+    """A change for as long as its lease lasts. A context manager; safe to end twice."""
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ class Hold:
         origin: str,
         checked: Collection[Direction] = (),
     ) -> None:
-        """``steps`` are called with the stack and, as ``holder``, the hold."""
+        """``steps`` are called with the stack and, as ``holder``, the lease."""
         self.started_ns: int | None = None
         self.ended_ns: int | None = None
         self._lab = lab

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from wanlat.emulator.control import address
 from wanlat.emulator.failures import REPORT_IT, is_refusal
-from wanlat.emulator.impairments import Hold
+from wanlat.emulator.impairments import Lease
 from wanlat.emulator.journal import Entry, figures, words
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.process import Process
@@ -41,7 +41,7 @@ class ControlServer:
         self.lab = lab
         self.name = name
         self._since = datetime.now(UTC)
-        self._holds: dict[threading.Timer, tuple[Hold, str, datetime]] = {}
+        self._leases: dict[threading.Timer, tuple[Lease, str, datetime]] = {}
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._operations: dict[str, Callable[..., Answer]] = {
@@ -71,7 +71,7 @@ class ControlServer:
                 self._socket.shutdown(socket.SHUT_RDWR)
             self._socket.close()
         with self._lock:
-            for timer in self._holds:
+            for timer in self._leases:
                 timer.cancel()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -127,10 +127,10 @@ class ControlServer:
         counters = lab.counters()
         now = datetime.now(UTC)
         with self._lock:
-            holds = [
+            leases = [
                 {"what": what, "ends_in_s": max(0.0, (end - now).total_seconds())}
-                for hold, what, end in self._holds.values()
-                if hold.ended_ns is None
+                for lease, what, end in self._leases.values()
+                if lease.ended_ns is None
             ]
         return {
             "lab": self.description(),
@@ -147,7 +147,7 @@ class ControlServer:
                 }
                 for direction in (lab.targets.directions(targets) if targets else in_force)
             ],
-            "holds": holds,
+            "holds": leases,
         }
 
     def _change(
@@ -156,13 +156,13 @@ class ControlServer:
         if for_s is None:
             return self._done(self.lab.change(targets, origin=_ORIGIN, **settings))
         what = " ".join(["+".join(targets), *(f"{key}={value}" for key, value in settings.items())])
-        return self._hold(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
+        return self._lease(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
 
     def _cut(self, targets: Sequence[str], for_s: float | None = None) -> Answer:
         if for_s is None:
             return self._done(self.lab.cut(targets, origin=_ORIGIN))
-        hold = self.lab.cutting(targets, origin=_ORIGIN)
-        return self._hold(hold, f"{'+'.join(targets)} cut", for_s)
+        lease = self.lab.cutting(targets, origin=_ORIGIN)
+        return self._lease(lease, f"{'+'.join(targets)} cut", for_s)
 
     def _end(self, how: Callable[..., int], targets: Sequence[str] | None = None) -> Answer:
         return self._done(how(targets or "all", origin=_ORIGIN))
@@ -171,22 +171,22 @@ class ControlServer:
         entries = self.lab.journal[after:]
         return {"entries": [_line(entry) for entry in entries], "next": after + len(entries)}
 
-    def _hold(self, hold: Hold, what: str, for_s: float) -> Answer:
+    def _lease(self, lease: Lease, what: str, for_s: float) -> Answer:
         if not 0 < for_s <= _LONGEST_HOLD_S:
             raise UserError(f"A change for {for_s:g} s cannot be held; give more than 0.")
 
         def end() -> None:
             with self._lock:
-                del self._holds[timer]
+                del self._leases[timer]
             with contextlib.suppress(WanlatError):  # the lab has ended, or its journal is full
-                hold.end()
+                lease.end()
 
         timer = threading.Timer(for_s, end)
         timer.daemon = True
-        done = self._done(hold.begin())
+        done = self._done(lease.begin())
         until = datetime.now(UTC) + timedelta(seconds=for_s)
         with self._lock:
-            self._holds[timer] = (hold, what, until)
+            self._leases[timer] = (lease, what, until)
         timer.start()
         return {**done, "until": until.isoformat(timespec="milliseconds")}
 

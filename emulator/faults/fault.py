@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wanlat.emulator.changes import checked
-from wanlat.emulator.faults.held import FaultFailed, Held, Service
+from wanlat.emulator.faults.shared_service import FaultFailed, Service, SharedService
 from wanlat.emulator.targets import Roles, Targets
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -39,27 +39,27 @@ class Scene:
     """Called for each occurrence of a fault that has several: the fault, the instant, more."""
     on_failure: Callable[[Fault, BaseException], None] = lambda *_: None
     """Called when a fault fails between its beginning and its end, in a thread of its own."""
-    _held: dict[str, Held] = field(default_factory=dict, init=False)
+    _shared: dict[str, SharedService] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Note of every service which faults hold it: none so far."""
-        self._held.update(
-            (node, Held(self.lab, service)) for node, service in self.services.items()
+        self._shared.update(
+            (node, SharedService(self.lab, service)) for node, service in self.services.items()
         )
 
     @contextmanager
-    def holding(self, nodes: Sequence[str]) -> Iterator[list[Held]]:
+    def holding(self, nodes: Sequence[str]) -> Iterator[list[SharedService]]:
         """Have some nodes' services for oneself. Raises UserError for a node that runs none."""
-        missing = [node for node in nodes if node not in self._held]
+        missing = [node for node in nodes if node not in self._shared]
         if missing:
             raise UserError(
                 f"No service runs on {listing(missing)}, so there is no process to hit; services "
-                f"run on {listing(self._held, at_most=20) or 'no node'}."
+                f"run on {listing(self._shared, at_most=20) or 'no node'}."
             )
         with ExitStack() as locks:
             for node in sorted(nodes):  # in one order, so that no two wait for each other
-                locks.enter_context(self._held[node].lock)
-            yield [self._held[node] for node in nodes]
+                locks.enter_context(self._shared[node].lock)
+            yield [self._shared[node] for node in nodes]
 
 
 @dataclass(frozen=True)

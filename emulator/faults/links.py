@@ -25,7 +25,7 @@ from wanlat.topologies.wording import listing, show
 from wanlat.topologies.yaml_model import within
 
 if TYPE_CHECKING:
-    from wanlat.emulator.impairments import Hold
+    from wanlat.emulator.impairments import Lease
 
 _SHORTEST = Duration(20_000_000)  # below, a change may be late by more than it lasts
 
@@ -35,7 +35,7 @@ class LinkFault(Fault):
 
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(hit, settings)
-        self._hold: Hold | None = None
+        self._lease: Lease | None = None
 
     @classmethod
     def hit(cls, target: object, targets: Targets) -> Hit:
@@ -61,19 +61,19 @@ class LinkFault(Fault):
         changes = {direction: self.change(direction) for direction in self.directions}
         try:
             if all(changes.values()):
-                self._hold = scene.lab.changed(changes, origin=self.kind)
+                self._lease = scene.lab.changed(changes, origin=self.kind)
             else:
-                self._hold = scene.lab.cutting(self.directions, origin=self.kind)
-            return self._hold.begin()
+                self._lease = scene.lab.cutting(self.directions, origin=self.kind)
+            return self._lease.begin()
         except WanlatError as error:
             raise self._failed("applied", error) from error
 
-    def end(self, scene: Scene) -> int:  # noqa: ARG002 - the hold knows its lab
+    def end(self, scene: Scene) -> int:  # noqa: ARG002 - the lease knows its lab
         """Take away what it did, and no more; return the instant from which packets meet that."""
-        if self._hold is None:  # it never began
+        if self._lease is None:  # it never began
             return time.monotonic_ns()
         try:
-            return self._hold.end()
+            return self._lease.end()
         except WanlatError as error:
             raise self._failed("undone", error) from error
 

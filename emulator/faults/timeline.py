@@ -110,7 +110,7 @@ class Timeline:
         # within milliseconds, and one that is made anew has to wait its turn.
         threads = [
             threading.Thread(
-                target=self._carry_out,
+                target=self._execute,
                 args=(
                     event,
                     origin_ns,
@@ -154,7 +154,7 @@ class Timeline:
         if self._error is not before and self._error is not None:
             raise self._error
 
-    def _carry_out(self, event: _Event, origin_ns: int, before: Sequence[_Event]) -> None:
+    def _execute(self, event: _Event, origin_ns: int, before: Sequence[_Event]) -> None:
         due_ns = origin_ns + event.due_ns
         try:
             if self._halts_before(due_ns):

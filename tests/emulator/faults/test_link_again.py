@@ -103,7 +103,7 @@ def test_an_undo_that_undoes_nothing_is_noticed(
 ) -> None:
     fault, scene = fault_of(kind, target, settings), Scene(lab, {})
     fault.begin(scene)
-    monkeypatch.setattr("wanlat.emulator.impairments.Hold.end", lambda _: time.monotonic_ns())
+    monkeypatch.setattr("wanlat.emulator.impairments.Lease.end", lambda _: time.monotonic_ns())
     if kind == "throttled":
         # So many bursts that no stall hits half of them, as it does five.
         monkeypatch.setattr(live, "_BURSTS", 40)

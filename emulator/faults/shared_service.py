@@ -1,4 +1,4 @@
-"""A node's service, and which faults hold it down or still.
+"""A node's service that several faults share: which of them hold it down or still.
 
 Faults on one node may overlap. None of them sets the state of the process; each adds its hold or
 takes it away, and the state follows from the holds that are there:
@@ -52,7 +52,7 @@ class Service(Protocol):
         """Send a signal that ends it and what it started; its end is expected then."""
 
 
-class Held:
+class SharedService:
     """One node's service. Whoever calls a method has its lock (`Scene.holding`)."""
 
     def __init__(self, lab: Lab, service: Service) -> None:
