@@ -52,7 +52,7 @@ class Arrivals(Closing):
 
     def __init__(self, lab: Lab, node: str, capacity: int) -> None:
         self._missed = 0
-        # Of every interface, loopback too: a node may ask itself.
+        # Of every interface, loopback too: a node may probe itself.
         protocol = socket.htons(_ETH_P_IP)
         self._socket = lab.socket(node, socket.AF_PACKET, socket.SOCK_RAW, protocol)
         try:

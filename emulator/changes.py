@@ -34,7 +34,7 @@ from wanlat.topologies.yaml_model import YamlModel
 Settings = Mapping[str, Any]
 """Keys and values as in a topology file: `{"delay": "200ms", "loss": "5%"}`."""
 
-# What each key of a topology file says of an impairment.
+# The fields of an impairment that each key of a topology file sets.
 _FIELDS = {
     "rtt": ("delay_ns",),
     "delay": ("delay_ns",),
@@ -76,7 +76,7 @@ def checked(model: type[M], given: Mapping[str, Any]) -> M:
         return model.model_validate(dict(given))
     except ValidationError as error:
         wrong = dict.fromkeys(
-            message for one in error.errors(include_url=False) for message in _messages(one)
+            message for mistake in error.errors(include_url=False) for message in _messages(mistake)
         )
         raise UserError("; ".join(wrong)) from None
 
@@ -133,7 +133,7 @@ class Change:
         ``both_ways``: whether it is for both directions of links, so that there is a round trip.
         """
         if not settings:
-            raise UserError(f"Nothing is said to be changed; there are {listing(_FIELDS)}.")
+            raise UserError(f"Nothing is to be changed; there are {listing(_FIELDS)}.")
         gone = {key for key in _FIELDS if settings.get(key, "") in (None, "none")}
         given = {key: value for key, value in settings.items() if key not in gone}
         signs = {}

@@ -21,7 +21,7 @@ from wanlat.topologies.errors import UserError, WanlatError
 from wanlat.topologies.resolve import Impairment, Plan
 from wanlat.topologies.wording import listing
 
-_BY_HAND = "by hand"  # whose cuts `heal` and another `cut` without a holder are about
+_BY_HAND = "by hand"  # the holder of cuts that are `heal`ed or cut again without a lease
 
 What = Impairment | Settings
 """What a direction gets: an impairment in place of its own, or some settings on top of it."""
@@ -94,7 +94,7 @@ class Stack:
             tuple(step for step in self.steps if step.holder != holder),
             self.cutters - {holder},
         )._folded()
-        # Without its hold, what was changed later may ask for delays below zero.
+        # Without that, what was changed later may request delays below zero.
         fitted = fitting(left.top)
         if fitted == left.top:
             return left
@@ -240,9 +240,9 @@ class Impairments:
     ) -> dict[Direction, list[Change]]:
         if isinstance(target, Mapping):
             if to is not None or settings:
-                raise UserError("A mapping says itself what each target gets; give nothing else.")
+                raise UserError("A mapping has what each target gets; give nothing else.")
             if not target:
-                raise UserError("Nothing is said to be changed: the mapping is empty.")
+                raise UserError("Nothing is to be changed: the mapping is empty.")
             given = list(target.items())
         elif to is not None and settings:
             raise UserError("Give an impairment to replace all, or settings to change some.")
@@ -322,7 +322,7 @@ class Lease:
     def begin(self) -> int:
         """Let it take effect; return the instant. It begins once."""
         if self.started_ns is not None:
-            raise UserError("This change has begun before; make another one.")
+            raise UserError("This change has started before; make another one.")
         try:
             self.started_ns = self._lab._apply(self._steps, self._origin, self._checked)
         except BaseException:  # it may be in force: Ctrl-C, or a journal that cannot be written
@@ -354,7 +354,7 @@ class Lease:
         try:
             self.end()
         except WanlatError:
-            if error is None or not self._lab.fate:  # the end of the lab is told already
+            if error is None or not self._lab.fate:  # the end of the lab is reported already
                 raise
 
 
@@ -365,5 +365,7 @@ def _instead(stack: Stack, _: Stack) -> Stack:
 def _in_part(changes: Mapping[Direction, Sequence[Change]]) -> set[Direction]:
     """Return where only a part is changed: what is given whole is its giver's, as in a plan."""
     return {
-        direction for direction, all_ in changes.items() if not any(one.is_whole for one in all_)
+        direction
+        for direction, all_ in changes.items()
+        if not any(change.is_whole for change in all_)
     }

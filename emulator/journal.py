@@ -102,7 +102,7 @@ class Journal(list[Entry]):
         """Close the file. What has been recorded can still be read."""
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(OSError):  # a full disk has been told
+            with contextlib.suppress(OSError):  # a full disk has been reported
                 file.close()
 
     def _write(self, *lines: Mapping[str, Any]) -> None:

@@ -47,7 +47,7 @@ class LatenessLog:
             if report is None:
                 return False
             if report.next - len(report.bins) > self._next and self._next:
-                raise RuntimeError("the backend forgot how late packets were before it was asked")
+                raise RuntimeError("the backend forgot how late packets were before it was queried")
             self._next = report.next
             for late_bin in report.bins:
                 self._known.add(late_bin.start_ns, late_bin.max_ns)
@@ -74,7 +74,7 @@ class LatenessLog:
         over = threading.Event()
 
         def watch() -> None:
-            with contextlib.suppress(MachineError):  # of a lab that has ended, others tell
+            with contextlib.suppress(MachineError):  # of a lab that has ended, others report
                 while self.update() and not over.wait(_EVERY_S):
                     pass
 

@@ -70,7 +70,7 @@ class Owner:
             self.supervisor_pid: int = self._result(started, _START_TIMEOUT_S)[0]
         except BaseException:
             self.close()
-            if self._why is None and self._guard.returncode > 0:  # by itself: nobody killed it
+            if self._why is None and self._guard.returncode > 0:  # by itself: it was not killed
                 raise RuntimeError(
                     f"The lab's guard ended with exit code {self._guard.returncode}; its last "
                     f"words are above. {REPORT_IT}"
@@ -162,7 +162,7 @@ class Owner:
                 self._hear(kind, content, fds)
         except Closed:
             pass
-        except Exception as error:  # what cannot be read here: nobody is to wait for ever
+        except Exception as error:  # what cannot be read here: no caller is to wait for ever
             self._note_end(error)
             self.abort(self.fate)
         with self._lock:
@@ -174,7 +174,7 @@ class Owner:
         for answer in answers:
             answer.set_exception(self._end())
         for end in exits:
-            if not end.done():  # else nobody has asked for it yet
+            if not end.done():  # else it has been taken by no caller yet
                 end.set_result(None)
 
     def _hear(self, kind: str, content: list[Any], fds: list[int]) -> None:
@@ -189,7 +189,7 @@ class Owner:
             number, value = content
             with self._lock:
                 answer = self._answers.pop(number, None)
-            if answer is None:  # who asked was interrupted
+            if answer is None:  # the caller was interrupted
                 for fd in fds:
                     os.close(fd)
             elif kind == "error":

@@ -38,7 +38,7 @@ _ECHO_REPLY, _ECHO_REQUEST = 0, 8
 _PUT_OFF_S = 0.05  # late: what is still to be sent is not sent in a burst
 _STEP_S = 0.01  # of waiting: a stall uses up one step and not all of the patience
 _STILL_S = 0.1  # without an arrival, before patience ends: a slow machine is still handing on
-_LONGEST_PATIENCE = 10  # times what was asked for: somebody else's echoes may arrive for ever
+_LONGEST_PATIENCE = 10  # times what was requested: echoes of others may arrive for ever
 _AT_ONCE = 50_000  # probes between two looks at what arrived: their stamps take memory
 _CHECK_EVERY = 1024
 # Places of a packet's fields, in 16-bit words.

@@ -273,7 +273,7 @@ class Socket(Closing):
             message = bytearray()
             for place in places:
                 request = requests[place]
-                # Errors are told unasked; that all is done, for the last alone.
+                # Errors are reported in any case; that all is done, for the last alone.
                 flags = request.flags | (_ACK if place == places[-1] else 0)
                 length = _HEADER.size + len(request.body)
                 message += _HEADER.pack(length, request.kind, flags, first + place, 0)

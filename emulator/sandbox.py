@@ -33,7 +33,7 @@ from wanlat.emulator.rpc import PICKLE, Closed, Stream
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # How long the supervisor may take to end a lab in good order. When the caller has been killed,
-# nobody is there to care for order, and what it left is to be gone within a second.
+# no order is needed any more, and what it left is to be gone within a second.
 _ORDERLY_S = 5.0
 _ORPHANED_S = 0.3
 _DISMANTLING_S = 0.5  # a socket that the caller still holds keeps its namespace: not for long

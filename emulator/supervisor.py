@@ -25,7 +25,7 @@ from wanlat.emulator.backends import Backend, choice
 from wanlat.emulator.backends.netem import NetemBackend
 from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
-from wanlat.emulator.capture import CaptureStatus, Request
+from wanlat.emulator.capture import CaptureStatus
 from wanlat.emulator.failures import for_owner
 from wanlat.emulator.links import Direction, requested
 from wanlat.emulator.machine import Limits, check_limits, explain_sandbox_failure
@@ -255,11 +255,11 @@ class Supervisor:
 
     def start_capture(self, limit_bytes: int, snap_bytes: int, fds: Sequence[int]) -> CaptureStatus:
         """Record packets to the files that are given: pcapng and rows."""
-        # A file may lie where this mount namespace has something else; its descriptor says
-        # where it is. Whoever writes it opens it before this request is answered.
+        # A file may lie where this mount namespace has something else; its descriptor leads
+        # to it. Whoever writes it opens it before this request is answered.
         pcapng, rows = (f"/proc/{os.getpid()}/fd/{fd}" for fd in fds)
         assert isinstance(self._backend, WireBackend), "a lab with a record has this backend"
-        return self._backend.start_capture(Request(pcapng, rows, limit_bytes, snap_bytes))
+        return self._backend.start_capture(pcapng, rows, limit_bytes, snap_bytes)
 
 
 def _name_nodes(plan: Plan) -> None:

@@ -27,7 +27,7 @@ def check(backend: str, requested: Mapping[Direction, Impairment]) -> None:
             ]
             way_out = f"Use --backend {others[0]}." if others else "No backend does."
             raise MachineError(
-                f"The backend {backend} does not do {reason}, which is asked of the link "
+                f"The backend {backend} does not do {reason}, which is requested of the link "
                 f"{direction}. {way_out}"
             )
 

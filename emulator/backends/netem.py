@@ -300,7 +300,7 @@ class NetemBackend:
             ) from refusal
 
 
-# -- losses told from drops -------------------------------------------------------------------
+# -- losses apart from drops ------------------------------------------------------------------
 
 
 def _explained(impairment: Impairment, offered: int) -> tuple[float, float]:

@@ -37,7 +37,7 @@ def encode(parameters: Netem, seed: int | None = None, *, with_table: bool = Tru
         ),
         attribute(_LATENCY64, struct.pack("=q", parameters.delay_ns)),
         attribute(_JITTER64, struct.pack("=q", parameters.jitter_ns)),
-        attribute(_CORR, bytes(12)),  # its correlations are not what the word says
+        attribute(_CORR, bytes(12)),  # its correlations are none
         attribute(_REORDER, struct.pack("=2I", _part(parameters.overtake), 0)),
         attribute(_CORRUPT, struct.pack("=2I", _part(parameters.corrupt), 0)),
         attribute(_RATE, _RATE_STRUCT.pack(min(rate_bytes, _MANY), 0, 0, 0)),

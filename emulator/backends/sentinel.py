@@ -29,7 +29,7 @@ _BEHIND_NS = 10 * _INTERVAL_NS
 _READ_WITHIN_NS = 50_000
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h
 _NUMBER, _TIME = struct.Struct("=Q"), struct.Struct("=qq")
-_FIRST = 25  # until then the kernel may not have begun to stamp (net_enable_timestamp())
+_FIRST = 25  # until then the kernel may not have started to stamp (net_enable_timestamp())
 LOOPBACK = (1, "lo")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from wanlat.emulator import syscalls
 from wanlat.emulator.backends import Counters, LateBin, LatenessReport, cannot_be_changed
-from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
+from wanlat.emulator.capture import CaptureStatus, status_of, wan_directions
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
 from wanlat.emulator.process import how_it_ended
@@ -134,9 +134,8 @@ class WireBackend:
         for direction, impairment in changes.items():
             if direction not in self._place:
                 raise cannot_be_changed(direction)
-            place, side = self._place[direction]
             encoded = self._tables.as_json(impairment)
-            requests.append({"link": place, "direction": side, "impairment": encoded})
+            requests.append(self._way(direction) | {"impairment": encoded})
         instant: int = self._query({"op": "set", "changes": requests})["t_ns"]
         return instant, instant
 
@@ -173,19 +172,31 @@ class WireBackend:
 
     def plant_lateness(self, direction: Direction, late_ns: int, for_ns: int) -> int:
         """Be late in one direction for a while, for tests; return the instant it begins at."""
-        place, side = self._place[direction]
-        way = {"link": place, "direction": side}
-        request = {"op": "plant_lateness", **way, "late_ns": late_ns, "for_ns": for_ns}
-        instant: int = self._query(request)["t_ns"]
+        planted = self._way(direction) | {"late_ns": late_ns, "for_ns": for_ns}
+        instant: int = self._query({"op": "plant_lateness", **planted})["t_ns"]
         return instant
 
-    def start_capture(self, request: Request) -> CaptureStatus:
-        """Have the program record what crosses the WAN links. Raises MachineError."""
+    def _way(self, direction: Direction) -> dict[str, Any]:
+        """Return a direction as the program takes it."""
+        place, side = self._place[direction]
+        return {"link": place, "direction": side}
+
+    def start_capture(
+        self, pcapng: str, rows: str, limit_bytes: int, snap_bytes: int
+    ) -> CaptureStatus:
+        """Have the program record what crosses the WAN links. Raises MachineError.
+
+        ``pcapng`` and ``rows`` are files as they can be opened in the lab.
+        """
         directions = wan_directions(self._links)
-        places = [(*self._place[direction], str(direction)) for direction in directions]
-        keys = ("link", "direction", "name")
-        wanted = asdict(request) | {
-            "directions": [dict(zip(keys, place, strict=True)) for place in places]
+        wanted = {
+            "pcapng": pcapng,
+            "rows": rows,
+            "limit_bytes": limit_bytes,
+            "snap_bytes": snap_bytes,
+            "directions": [
+                self._way(direction) | {"name": str(direction)} for direction in directions
+            ],
         }
         return status_of(self._query({"op": "capture", "capture": wanted}), directions)
 
@@ -220,7 +231,7 @@ class WireBackend:
         assert self._process is not None
         code = None
         with contextlib.suppress(ChildProcessError):  # it is reaped already
-            # It is reaped elsewhere, where its end is told.
+            # It is reaped elsewhere, where its end is reported.
             end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
             assert end is not None
             code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status

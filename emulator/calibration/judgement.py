@@ -292,7 +292,7 @@ def _burst_faults(counted: dict[str, Any], bursts: int) -> Iterator[Finding]:
     """``bursts``: how many runs of lost packets were seen."""
     requested, mean = counted["requested"]["mean_burst"], counted["mean_burst"]
     if requested is None or bursts < 10:
-        return  # too few to tell
+        return  # too few to judge
     # Lengths of bursts are about geometric, and the deviation of a mean falls with their number.
     deviation = math.sqrt(max(requested * (requested - 1), 0.1) / bursts)
     allowed = _BURSTS_OFF * requested + _BURST_DEVIATIONS * deviation

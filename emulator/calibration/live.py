@@ -252,7 +252,7 @@ def _routes(
         if not routes:  # a node that is alone in a topology of one site
             del left[wanted]
             continue
-        # As little as possible that is not asked about, and as much as possible that is.
+        # As little as possible beside the directions to be measured, and as many of those.
         route = min(
             routes,
             key=lambda candidate: (
@@ -278,8 +278,8 @@ def _pairs_over(plan: Plan, direction: Direction) -> Iterator[Pair]:
         (link.node, link.site) == (direction.source, direction.target) for link in plan.lan_links
     )
     node = plan.node(direction.source if is_up else direction.target)
-    near = [one for one in plan.site(node.site).nodes if one != node]
-    far = [one for one in plan.nodes if one.site != node.site]
+    near = [other for other in plan.site(node.site).nodes if other != node]
+    far = [other for other in plan.nodes if other.site != node.site]
     for other in (*near[:few], *far[: 2 * few]):
         yield (node.name, other.name) if is_up else (other.name, node.name)
 

@@ -58,7 +58,7 @@ def backend_of_record(backend: Literal["netem", "wire"] | None) -> Literal["wire
     """Return the backend of a lab with a packet record. Raises UserError for netem."""
     if backend == "netem":
         raise UserError(
-            "The backend netem cannot record packets: the kernel does not tell what becomes of "
+            "The backend netem cannot record packets: the kernel does not report what becomes of "
             "each. Use --backend wire, or record none."
         )
     return "wire"
@@ -80,16 +80,6 @@ class CaptureStatus:
     def missed(self) -> int:
         """How many packets are missing on all directions."""
         return sum(self.missing.values())
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a backend is to record, to files as they can be opened in the lab."""
-
-    pcapng: str
-    rows: str
-    limit_bytes: int
-    snap_bytes: int
 
 
 def wan_directions(links: Iterable[Link]) -> list[Direction]:

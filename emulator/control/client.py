@@ -63,7 +63,7 @@ class LabClient(Closing):
         self._send({"signal": int(number)})
 
     def _send(self, request: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        # A lab that takes no more may have said why before it closed; whoever waits hears it.
+        # A lab that takes no more may have sent why before it closed; whoever waits receives it.
         with contextlib.suppress(Closed, TimeoutError):
             self._stream.send(request, fds, self._timeout_s)
 

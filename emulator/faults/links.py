@@ -196,7 +196,10 @@ class Partition(LinkFault):
         return Hit(
             subject=" | ".join(", ".join(targets.nodes(group)) for group in groups),
             directions=tuple(
-                wan(a, b) for one, other in permutations(groups, 2) for a in one for b in other
+                wan(a, b)
+                for source, target in permutations(groups, 2)
+                for a in source
+                for b in target
             ),
         )
 

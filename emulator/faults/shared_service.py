@@ -80,8 +80,8 @@ class SharedService:
         code = self.process.poll()
         if code is not None and self.process is not self._ended_by_us:
             raise FaultFailed(
-                f"The process on {self.node} {how_it_ended(code)} by itself before. Its log tells "
-                "why."
+                f"The process on {self.node} {how_it_ended(code)} by itself before. Its log has "
+                "the reason."
             )
 
     def send_end(self, holder: Hashable, number: int = signal.SIGKILL) -> int:
@@ -118,7 +118,7 @@ class SharedService:
         return True
 
     def end_what_is_left(self) -> None:
-        """Send SIGKILL to what did not heed another signal."""
+        """Send SIGKILL to what did not follow another signal."""
         if self.process is not None:
             self.process.send_signal_to_family(signal.SIGKILL)
 
