@@ -25,7 +25,7 @@ from wanlat.topologies.resolve import Plan
 LIMITS = Limits(pause_s=0.5, longest_s=180.0)
 """Unless something else is requested: what holds the machine up may be over after a pause."""
 
-_BARE_ECHOES = 20
+_BARE_ECHOES, _PACKETS = 20, 2000
 _SUMS = ("lost", "sent", "duplicated", "corrupted", "reordered", "late")  # over the passes
 
 StageProgress = Callable[[str, float], None]
@@ -37,8 +37,6 @@ def calibrate(
     against: Plan | None = None,
     pairs: Sequence[Pair] | None = None,
     samples: int | None = None,
-    jitter_samples: int | None = None,
-    delivery_samples: int = 2000,
     tolerance: Tolerance | None = None,
     limits: Limits = LIMITS,
     on_progress: StageProgress = lambda _stage, _part: None,
@@ -47,11 +45,10 @@ def calibrate(
 
     What is requested may come from another plan than the lab's (``against``): that is how the
     check is checked. Of echoes a pair is sent as many as its verdict needs (`Tolerance.echoes`,
-    `Tolerance.delays`), unless ``samples`` and ``jitter_samples`` set the number. A pair that looks
-    off is sent more, within ``limits``, and judged by all of them but those that the machine held
-    up (`calibration.rounds`); the document has both numbers. The lab's impairments
-    are the same after as before. Raises MachineError when the lab ends, UserError for a lab of one
-    node.
+    `Tolerance.delays`), unless ``samples`` sets the number. A pair that looks off is sent more,
+    within ``limits``, and judged by all of them but those that the machine held up
+    (`calibration.rounds`); the document has both numbers. The lab's impairments are the same after
+    as before. Raises MachineError when the lab ends, UserError for a lab of one node.
     """
     requested = against or lab.plan
     tolerance = tolerance or Tolerance()
@@ -62,7 +59,7 @@ def calibrate(
             "Choose one with two nodes or more."
         )
     echoes = samples or tolerance.echoes
-    delays = jitter_samples or max(samples or 0, tolerance.delays)
+    delays = max(samples or 0, tolerance.delays)
     drawn = [pair for pair in wanted if requested.jitter_ms(*pair) > 0]
     counted = [p for p in wanted if p in drawn or is_counted(requested.path(*p))]
     rated = [pair for pair in wanted if Rated.on_path(requested.path(*pair))]
@@ -95,7 +92,7 @@ def calibrate(
         )
         delivery = measure_in_rounds(
             [pair for pair in counted if pair in reached],
-            partial(passes.delivery, delivery_samples, stage("delivery")),
+            partial(passes.delivery, _PACKETS, stage("delivery")),
             lambda pair, probes, this: judge_delivery(
                 requested, pair, probes, _median_ms(bare[pair]) / 2, tolerance, this
             ),
