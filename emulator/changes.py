@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import ValidationError
 
 from wanlat.topologies import checks, shapes
 from wanlat.topologies.errors import UserError
@@ -29,7 +29,7 @@ from wanlat.topologies.resolve import Impairment, one_way
 from wanlat.topologies.tables import Table, TableError, read
 from wanlat.topologies.units import Duration, Fraction, Rate, Size
 from wanlat.topologies.wording import listing, show
-from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.yaml_model import YamlModel, within
 
 Settings = Mapping[str, Any]
 """Keys and values as in a topology file: `{"delay": "200ms", "loss": "5%"}`."""
@@ -49,23 +49,14 @@ _FIELDS = {
     "queue": ("queue_bytes",),
 }
 _SIGNS = {"+": 1, "-": -1}
+_WHY = ", and changes nothing"
 
 
 M = TypeVar("M", bound=YamlModel)
-Q = TypeVar("Q", Duration, Size)
 
 
-def _more_than_none(value: Q) -> Q:
-    if value == type(value).parse(0):
-        raise ValueError(f"{show(str(value))} changes nothing; give more than that")
-    return value
-
-
-MoreThanNone = AfterValidator(_more_than_none)
-"""Of a quantity: what does nothing is a mistake."""
-
-PositiveDuration = Annotated[Duration, MoreThanNone]
-PositiveSize = Annotated[Size, MoreThanNone]
+PositiveDuration = Annotated[Duration, within(Duration(1), None, _WHY)]
+PositiveSize = Annotated[Size, within(Size(1), None, _WHY)]
 
 
 def checked(model: type[M], given: Mapping[str, Any]) -> M:

@@ -26,7 +26,7 @@ def members(proc: Path, pid: int) -> list[int]:
     children: dict[int, list[int]] = defaultdict(list)
     result = {pid: None}
     for candidate in _all(proc):
-        state, parent, _, session, *_ = _stat(proc / str(candidate) / "stat") or _GONE
+        state, parent, _, session, *_ = stat_fields(proc / str(candidate) / "stat") or _GONE
         if state != "Z":
             children[int(parent)].append(candidate)
             if int(session) == pid:
@@ -87,7 +87,7 @@ def _all(proc: Path) -> Iterator[int]:
     return (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
 
 
-def _stat(path: Path) -> list[str] | None:
+def stat_fields(path: Path) -> list[str] | None:
     """Return the fields of a stat file from the state on: state, ppid, pgrp, session, …"""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

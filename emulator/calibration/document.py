@@ -12,13 +12,13 @@ import numpy as np
 
 from wanlat.emulator.calibration.delays import PROBABILITIES, milliseconds
 from wanlat.emulator.calibration.judgement import figures, judge_delay, judge_delivery, judge_jitter
-from wanlat.emulator.calibration.pairs import Pair, pairs_of
+from wanlat.emulator.calibration.pairs import pairs_of
 from wanlat.emulator.calibration.passes import Passes, is_counted
 from wanlat.emulator.calibration.rate import Rated, judge_rate
 from wanlat.emulator.calibration.rounds import Limits, Outcome, measure_in_rounds
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.prober import Prober, Probes, Progress
+from wanlat.emulator.prober import Pair, Prober, Probes, Progress
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 

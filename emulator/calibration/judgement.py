@@ -11,11 +11,10 @@ import numpy as np
 
 from wanlat.emulator.calibration import counts
 from wanlat.emulator.calibration.delays import PROBABILITIES, Values, fit, milliseconds, path_law
-from wanlat.emulator.calibration.pairs import Pair
 from wanlat.emulator.calibration.passes import ONE_WAY_STEP_S, TOGETHER, BothWays
 from wanlat.emulator.calibration.rounds import Finding, Judged, Round, is_certain, too_few
 from wanlat.emulator.calibration.tolerance import Tolerance
-from wanlat.emulator.prober import ECHO_BYTES, ETHERNET_BYTES, Probes
+from wanlat.emulator.prober import ECHO_BYTES, ETHERNET_BYTES, Pair, Probes
 from wanlat.topologies import shapes
 from wanlat.topologies.resolve import Impairment, Plan
 

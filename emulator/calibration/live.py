@@ -21,7 +21,7 @@ import numpy as np
 from wanlat.emulator.calibration import judgement
 from wanlat.emulator.calibration.counts import lost_part
 from wanlat.emulator.calibration.delays import EARLY_MS, Values, milliseconds, path_law
-from wanlat.emulator.calibration.pairs import Pair, batches, directions_of
+from wanlat.emulator.calibration.pairs import batches, directions_of
 from wanlat.emulator.calibration.passes import interval_s, longest_ns
 from wanlat.emulator.calibration.rate import FRAME_BITS, Rated, by_train
 from wanlat.emulator.calibration.rounds import (
@@ -36,7 +36,7 @@ from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
-from wanlat.emulator.prober import Numbers, Prober, Probes
+from wanlat.emulator.prober import Numbers, Pair, Prober, Probes
 from wanlat.topologies.resolve import Impairment, Plan
 
 WHILE_RUNNING = Tolerance(median_ms=1.0, near_median_ms=0.5, rate=0.1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wanlat.emulator.calibration.delays import path_law
-from wanlat.emulator.calibration.pairs import Pair, batches, slices
+from wanlat.emulator.calibration.pairs import batches, slices
 from wanlat.emulator.calibration.rate import Rated, Train, train_rates
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
@@ -20,6 +20,7 @@ from wanlat.emulator.prober import (
     ONE_WAY_BYTES,
     Leg,
     Numbers,
+    Pair,
     Prober,
     Probes,
     Progress,

@@ -8,26 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import AfterValidator
-
 from wanlat.emulator import family
 from wanlat.emulator.cgroup import CpuGroup
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
 from wanlat.emulator.faults.shared_service import SharedService
 from wanlat.topologies.units import Fraction
-from wanlat.topologies.wording import listing, show
+from wanlat.topologies.wording import listing
+from wanlat.topologies.yaml_model import within
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
 
 _LEAST = Fraction(0.01)  # the kernel's: 1 ms of a period
 _ROUNDS = 50  # each finds what was started while the one before looked
-
-
-def _enough(quota: Fraction) -> Fraction:
-    if quota < _LEAST:
-        raise ValueError(f"{show(str(quota))} is less than the kernel can give; at least {_LEAST}")
-    return quota
 
 
 class CpuThrottled(Fault):
@@ -43,7 +36,7 @@ class CpuThrottled(Fault):
     class Settings(Fault.Settings):
         """The part of a processor."""
 
-        quota: Annotated[Fraction, AfterValidator(_enough)]
+        quota: Annotated[Fraction, within(_LEAST, None, ": the kernel gives no less")]
         """of one processor, for all processes of a node together"""
 
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
