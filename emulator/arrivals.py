@@ -47,12 +47,12 @@ _LAYOUT = np.dtype(
 class Arrivals(Closing):
     """All ICMP that reaches a node from now on, up to ``capacity`` packets.
 
-    What stores say to each other while a live link is measured takes no room.
+    Traffic between stores while a live link is measured takes no room.
     """
 
     def __init__(self, lab: Lab, node: str, capacity: int) -> None:
         self._missed = 0
-        # Of every interface, loopback too: a node may ask itself.
+        # Of every interface, loopback too: a node may probe itself.
         protocol = socket.htons(_ETH_P_IP)
         self._socket = lab.socket(node, socket.AF_PACKET, socket.SOCK_RAW, protocol)
         try:
@@ -100,8 +100,8 @@ class Arrivals(Closing):
         free = np.flatnonzero(slots["status"] == 0)
         filled = slots[: free[0] if free.size else slots.size].copy()
         del slots  # a view would keep the ring from being closed
-        said = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-        self._missed += struct.unpack("II", said)[1]  # the kernel counts from zero again
+        statistics = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+        self._missed += struct.unpack("II", statistics)[1]  # the kernel counts from zero again
         if self._missed:
             raise MachineError(f"{self._missed} packets found no room in the ring for them.")
         assert not filled.size or bool((filled["net"] == _IP_OFFSET).all())
@@ -110,7 +110,9 @@ class Arrivals(Closing):
 
 def only_icmp(tap: socket.socket) -> None:
     """Have a packet socket be given ICMP alone."""
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _ONLY_ICMP))
+    code = ctypes.create_string_buffer(
+        b"".join(struct.pack("HBBI", *instruction) for instruction in _ONLY_ICMP)
+    )
     program = struct.pack("HP", len(_ONLY_ICMP), ctypes.addressof(code))
     tap.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 

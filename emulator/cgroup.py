@@ -34,7 +34,7 @@ for _ in $(seq 200); do
     sleep 0.05
 done
 """
-"""Ends when nobody has the other end of its standard input any more, and the group is gone."""
+"""Ends when its standard input has no other end any more, and the group is gone."""
 
 
 class CpuGroup:
@@ -93,9 +93,9 @@ class CpuGroup:
     def throttled_s(self) -> float:
         """For how long processors were made to wait so far, as the kernel counts."""
         lines = (self.directory / "cpu.stat").read_text().splitlines()
-        found = dict(line.split() for line in lines)
+        statistics = dict(line.split() for line in lines)
         unit, name = (1e6, "throttled_usec") if self._version == 2 else (1e9, "throttled_time")
-        return int(found[name]) / unit
+        return int(statistics[name]) / unit
 
     def remove(self) -> None:
         """Move who is in to the root, and remove the group. Safe to repeat.
@@ -139,8 +139,8 @@ def _find() -> tuple[Path, int]:
             return point, version
         if has_cpu:
             reasons.append(f"{point} is not ours to write in")
-    found = "; ".join(reasons) or "no control groups with the controller `cpu` are mounted"
-    raise MachineError(f"{_UNAVAILABLE}: {found}. {_REMEDY}")
+    reason = "; ".join(reasons) or "no control groups with the controller `cpu` are mounted"
+    raise MachineError(f"{_UNAVAILABLE}: {reason}. {_REMEDY}")
 
 
 def _lines(file: Path) -> list[str]:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import ValidationError
 
 from wanlat.topologies import checks, shapes
 from wanlat.topologies.errors import UserError
@@ -29,12 +29,12 @@ from wanlat.topologies.resolve import Impairment, one_way
 from wanlat.topologies.tables import Table, TableError, read
 from wanlat.topologies.units import Duration, Fraction, Rate, Size
 from wanlat.topologies.wording import listing, show
-from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.yaml_model import YamlModel, within
 
 Settings = Mapping[str, Any]
 """Keys and values as in a topology file: `{"delay": "200ms", "loss": "5%"}`."""
 
-# What each key of a topology file says of an impairment.
+# The fields of an impairment that each key of a topology file sets.
 _FIELDS = {
     "rtt": ("delay_ns",),
     "delay": ("delay_ns",),
@@ -49,23 +49,14 @@ _FIELDS = {
     "queue": ("queue_bytes",),
 }
 _SIGNS = {"+": 1, "-": -1}
+_WHY = ", and changes nothing"
 
 
 M = TypeVar("M", bound=YamlModel)
-Q = TypeVar("Q", Duration, Size)
 
 
-def _more_than_none(value: Q) -> Q:
-    if value == type(value).parse(0):
-        raise ValueError(f"{show(str(value))} changes nothing; give more than that")
-    return value
-
-
-MoreThanNone = AfterValidator(_more_than_none)
-"""Of a quantity: what does nothing is a mistake."""
-
-PositiveDuration = Annotated[Duration, MoreThanNone]
-PositiveSize = Annotated[Size, MoreThanNone]
+PositiveDuration = Annotated[Duration, within(Duration(1), None, _WHY)]
+PositiveSize = Annotated[Size, within(Size(1), None, _WHY)]
 
 
 def checked(model: type[M], given: Mapping[str, Any]) -> M:
@@ -76,19 +67,19 @@ def checked(model: type[M], given: Mapping[str, Any]) -> M:
         return model.model_validate(dict(given))
     except ValidationError as error:
         wrong = dict.fromkeys(
-            each for one in error.errors(include_url=False) for each in _said(one)
+            message for mistake in error.errors(include_url=False) for message in _messages(mistake)
         )
         raise UserError("; ".join(wrong)) from None
 
 
-def _said(error: Mapping[str, Any]) -> Iterator[str]:
+def _messages(error: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong, each with the way to it."""
     # In parentheses are alternatives of the model's, not keys of the user's.
     path = tuple(step for step in error["loc"] if not str(step).startswith("("))
     wrong = error["msg"].removeprefix("Value error, ")
-    for found in error.get("ctx", {}).get("findings", [Finding((), wrong)]):
-        where = path_text(path + found.path)
-        yield found.text if found.at_key or not where else f"{where}: {found.text}"
+    for finding in error.get("ctx", {}).get("findings", [Finding((), wrong)]):
+        where = path_text(path + finding.path)
+        yield finding.text if finding.at_key or not where else f"{where}: {finding.text}"
 
 
 class _Keys(Way):
@@ -124,16 +115,16 @@ class Change:
     @classmethod
     def to(cls, impairment: Impairment) -> Change:
         """Return the change that replaces an impairment whole."""
-        return cls({each.name: getattr(impairment, each.name) for each in fields(Impairment)})
+        return cls({field.name: getattr(impairment, field.name) for field in fields(Impairment)})
 
     @classmethod
-    def of(cls, settings: Settings, *, both_ways: bool) -> Change:
-        """Return the change that settings ask for. Raises UserError for all that is wrong.
+    def parse(cls, settings: Settings, *, both_ways: bool) -> Change:
+        """Return the change that settings request. Raises UserError for all that is wrong.
 
         ``both_ways``: whether it is for both directions of links, so that there is a round trip.
         """
         if not settings:
-            raise UserError(f"Nothing is said to be changed; there are {listing(_FIELDS)}.")
+            raise UserError(f"Nothing is to be changed; there are {listing(_FIELDS)}.")
         gone = {key for key in _FIELDS if settings.get(key, "") in (None, "none")}
         given = {key: value for key, value in settings.items() if key not in gone}
         signs = {}
@@ -157,13 +148,13 @@ class Change:
             keys = keys.model_copy(
                 update={name: Duration(whole.ns // 2) for name, whole in halves.items()}
             )
-        asked = one_way(keys)
-        if asked.distribution == "table" and not asked.table:
+        impairment = one_way(keys)
+        if impairment.distribution == "table" and not impairment.table:
             raise UserError("distribution: `table` needs a `table` beside it: a file of samples.")
         named = {field for key in settings for field in _FIELDS[key]}
         if "rate" in gone:
             named.add("queue_bytes")  # there is nothing left to wait for
-        values = {field: getattr(asked, field) for field in named}
+        values = {field: getattr(impairment, field) for field in named}
         return cls(values | {name: _More(sign * values[name]) for name, sign in signs.items()})
 
     def on(self, before: Impairment) -> Impairment:
@@ -190,7 +181,7 @@ def mistakes(impairment: Impairment) -> tuple[str, ...]:
         raw["rate"] = Rate(impairment.rate_bps)
     if impairment.queue_bytes is not None:
         raw["queue"] = Size(impairment.queue_bytes)
-    return tuple(f"{path_text(each.path)}: {each.text}" for each in checks.link(raw))
+    return tuple(f"{path_text(finding.path)}: {finding.text}" for finding in checks.link(raw))
 
 
 def fitting(impairment: Impairment) -> Impairment:

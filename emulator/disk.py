@@ -12,19 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from wanlat.emulator.own_directories import (
-    cache_home,
-    is_marked,
-    make_private,
-    mark,
-    remove_marked,
-)
+from wanlat.emulator.own_directories import cache_home, is_marked, make_private, mark, remove_marked
 from wanlat.topologies.errors import UserError
 
 
 @dataclass
 class LabDirectory:
-    """One lab's data on disk. The lock tells other labs that this one lives."""
+    """One lab's data on disk. The lock shows other labs that this one lives."""
 
     path: Path
     nodes: Path

@@ -62,10 +62,10 @@ def examine() -> Iterator[Check]:
 
 
 def demand_lab(plan: Plan | None = None, backend: BackendName | None = None) -> None:
-    """Raise MachineError when this machine refuses a lab, before anything is begun for one.
+    """Raise MachineError when this machine refuses a lab, before anything is started for one.
 
     A lab of one node is made and ended, which takes a fraction of a second; of ``plan`` only what
-    it asks of the backend, and its size, are looked at.
+    it requests of the backend, and its size, are looked at.
     """
     if plan is not None:
         if backend is not None:

@@ -1,7 +1,7 @@
-"""What goes wrong in a lab's own processes: is it the machine that says no, or a mistake?
+"""What goes wrong in a lab's own processes: does the machine refuse, or is it a mistake?
 
 Who takes a refusal of the machine for a reason to skip a test, or to advise another machine, must
-not be told of one where wanlat has a bug.
+not get one where wanlat has a bug.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ REPORT_IT = (
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the machine says no: something is forbidden, used up, absent or broken."""
+    """Whether the machine refuses: something is forbidden, used up, absent or broken."""
     if isinstance(error, MemoryError | TimeoutError):
         return True
     return isinstance(error, OSError) and error.errno in _REFUSALS
 
 
-def told(error: Exception, what: str) -> Exception:
+def for_owner(error: Exception, what: str) -> Exception:
     """Return what the owner of a lab is to raise because a process of the lab's could not ``what``.
 
-    Errors of ours are told as they are, and refusals of the machine are put in words. Anything
+    Errors of ours stay as they are, and refusals of the machine are put in words. Anything
     else, which may not be known to the other process, is a RuntimeError that names it, with a note
-    that says where it happened.
+    of where it happened.
     """
     if isinstance(error, WanlatError):
         return error
@@ -53,7 +53,7 @@ def told(error: Exception, what: str) -> Exception:
 
 
 def _where(error: BaseException) -> Iterator[str]:
-    """Say where an error was raised, after what led to it.
+    """Yield where an error was raised, after what led to it.
 
     `traceback` would import modules and read source files, which may be others' in a lab.
     """

@@ -21,19 +21,19 @@ def members(proc: Path, pid: int) -> list[int]:
     """Return a process and its descendants, itself first; those of its session besides.
 
     ``proc``: the /proc in which ``pid`` has that number. What made itself a session of its own
-    and outlived its parent belongs to nobody any more, and is not found.
+    and outlived its parent has no owner any more, and is not found.
     """
     children: dict[int, list[int]] = defaultdict(list)
     result = {pid: None}
-    for each in _all(proc):
-        state, parent, _, session, *_ = _stat(proc / str(each) / "stat") or _GONE
+    for candidate in _all(proc):
+        state, parent, _, session, *_ = stat_fields(proc / str(candidate) / "stat") or _GONE
         if state != "Z":
-            children[int(parent)].append(each)
+            children[int(parent)].append(candidate)
             if int(session) == pid:
-                result[each] = None
+                result[candidate] = None
     waiting = list(result)
     while waiting:
-        new = [each for each in children[waiting.pop()] if each not in result]
+        new = [child for child in children[waiting.pop()] if child not in result]
         result.update(dict.fromkeys(new))
         waiting += new
     return list(result)
@@ -41,7 +41,7 @@ def members(proc: Path, pid: int) -> list[int]:
 
 def left(proc: Path, pid: int) -> list[int]:
     """Return who is left of a process's session once it has ended itself."""
-    return [each for each in members(proc, pid) if each != pid]
+    return [member for member in members(proc, pid) if member != pid]
 
 
 def send(proc: Path, pid: int, number: int) -> None:
@@ -73,21 +73,21 @@ def outside(supervisor_pid: int, inside: Iterable[int]) -> dict[int, int]:
     """
     wanted = set(inside)
     lab = _namespace(supervisor_pid)
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for pid in _all(Path("/proc")):
         with contextlib.suppress(OSError):  # it has ended
             status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
             number = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
             if number in wanted and lab is not None and _namespace(pid) == lab:
-                found[number] = pid
-    return found
+                numbers[number] = pid
+    return numbers
 
 
 def _all(proc: Path) -> Iterator[int]:
     return (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
 
 
-def _stat(path: Path) -> list[str] | None:
+def stat_fields(path: Path) -> list[str] | None:
     """Return the fields of a stat file from the state on: state, ppid, pgrp, session, …"""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

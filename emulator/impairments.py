@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from wanlat.topologies.errors import UserError, WanlatError
 from wanlat.topologies.resolve import Impairment, Plan
 from wanlat.topologies.wording import listing
 
-_BY_HAND = "by hand"  # whose cuts `heal` and another `cut` without a holder are about
+_BY_HAND = "by hand"  # the holder of cuts that are `heal`ed or cut again without a lease
 
 What = Impairment | Settings
 """What a direction gets: an impairment in place of its own, or some settings on top of it."""
@@ -41,9 +41,9 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Stack:
-    """What is in force on one direction, as the sum of what was asked for.
+    """What is in force on one direction, as the sum of what was requested.
 
-    At the bottom is what the topology says. On it lie changes that stay and changes that somebody
+    At the bottom is what the topology has. On it lie changes that stay and changes that somebody
     holds for a while (a drill's fault, ``--for 30s``), in the order in which they were made. When a
     hold ends, what it did is gone and everything above and below it stays: two faults that overlap
     in time do not undo each other. A cut lies on top of all.
@@ -71,7 +71,7 @@ class Stack:
         return bool(self.cutters)
 
     def settled(self, keeping: Hashable) -> Impairment:
-        """What is in force once nobody holds anything, and nobody but ``keeping`` a cut."""
+        """What is in force once every hold has ended, and every cut but that of ``keeping``."""
         left = replace(
             self,
             steps=tuple(step for step in self.steps if step.holder is None),
@@ -83,9 +83,9 @@ class Stack:
         """Lay changes on it, which stay, or which ``holder`` takes away again."""
         return replace(self, steps=(*self.steps, _Step(changes, holder)))._folded()
 
-    def cut(self, cutter: Hashable) -> Stack:
-        """Let nothing through until ``cutter`` says so, or everything is healed."""
-        return replace(self, cutters=self.cutters | {cutter})
+    def cut(self, holder: Hashable) -> Stack:
+        """Let nothing through until ``holder`` ends it, or everything is healed."""
+        return replace(self, cutters=self.cutters | {holder})
 
     def without(self, holder: Hashable) -> Stack:
         """Take away what ``holder`` laid on it."""
@@ -94,7 +94,7 @@ class Stack:
             tuple(step for step in self.steps if step.holder != holder),
             self.cutters - {holder},
         )._folded()
-        # Without its hold, what was changed later may ask for delays below zero.
+        # Without that, what was changed later may request delays below zero.
         fitted = fitting(left.top)
         if fitted == left.top:
             return left
@@ -125,7 +125,7 @@ class Impairments:
         self.targets = Targets(plan)
         self._requested = requested(plan)
         self._in_force = dict(self._requested)
-        self._stacks = {each: Stack(value) for each, value in self._requested.items()}
+        self._stacks = {direction: Stack(value) for direction, value in self._requested.items()}
         self._unsure: set[Direction] = set()
         self._changing = threading.RLock()  # a listener of the journal may look
         self.journal = Journal(self._requested, journal)
@@ -135,7 +135,7 @@ class Impairments:
         """Return how the lab ended; empty while it lives."""
         raise NotImplementedError
 
-    def _ask(
+    def _call(
         self, operation: str, *arguments: Any, fds: tuple[int, ...] = ()
     ) -> tuple[Any, list[int]]:
         """Have the lab's supervisor do something."""
@@ -149,20 +149,20 @@ class Impairments:
 
     @property
     def requested(self) -> dict[Direction, Impairment]:
-        """Return what the topology asks of every direction."""
+        """Return what the topology requests of every direction."""
         return dict(self._requested)
 
     @property
     def settled(self) -> dict[Direction, Impairment]:
-        """Return what every direction is to be once nobody holds a change or a cut of it."""
+        """Return what every direction is to be once every hold on it has ended."""
         with self._changing:
-            return {each: stack.settled(_BY_HAND) for each, stack in self._stacks.items()}
+            return {direction: stack.settled(_BY_HAND) for direction, stack in self._stacks.items()}
 
     @property
     def cut_off(self) -> frozenset[Direction]:
         """Return the directions that are cut."""
         with self._changing:
-            return frozenset(each for each, stack in self._stacks.items() if stack.is_cut)
+            return frozenset(direction for direction, stack in self._stacks.items() if stack.is_cut)
 
     def change(
         self,
@@ -173,18 +173,20 @@ class Impairments:
         origin: str = "api",
         **settings: Any,
     ) -> int:
-        """Change links, until something else is asked of them.
+        """Change links, until something else is requested.
 
         ``lab.change("dc1/dc2", delay="200ms", loss="5%")`` changes that and leaves the rest;
         ``lab.change("dc1:dc2", Impairment(...))`` replaces all of it. A mapping from targets to
-        either changes several, at one instant. Targets are named as `wanlat.emulator.targets` says,
-        settings as `wanlat.emulator.changes` does.
+        either changes several, at one instant. Targets are named as in `wanlat.emulator.targets`,
+        settings as in `wanlat.emulator.changes`.
 
         Raises UserError for what is not there or does not fit together, MachineError for what
         the backend cannot do; nothing has changed then.
         """
         changes = self._changes(target, to, settings)
-        steps = {each: partial(Stack.changed, changes=all_) for each, all_ in changes.items()}
+        steps = {
+            direction: partial(Stack.changed, changes=all_) for direction, all_ in changes.items()
+        }
         return self._apply(steps, origin, _in_part(changes))
 
     def changed(
@@ -195,45 +197,42 @@ class Impairments:
         *,
         origin: str = "api",
         **settings: Any,
-    ) -> Hold:
+    ) -> Lease:
         """Return a change that lasts for a ``with`` block, or from its ``begin`` to its ``end``.
 
         When it ends, what it did is taken away, and what others did in the meantime stays.
         """
         changes = self._changes(target, to, settings)
-        hold = Hold(self, changes, origin)
-        hold.steps = {
-            each: partial(Stack.changed, changes=all_, holder=hold)
-            for each, all_ in changes.items()
+        steps = {
+            direction: partial(Stack.changed, changes=all_) for direction, all_ in changes.items()
         }
-        hold.checked = _in_part(changes)
-        return hold
+        return Lease(self, steps, origin, _in_part(changes))
 
     def cut(self, target: Target, *, origin: str = "api") -> int:
-        """Let nothing through, whatever else is asked for, until it is healed."""
+        """Let nothing through, whatever else is requested, until it is healed."""
         directions = self.targets.directions(target)
-        return self._apply(dict.fromkeys(directions, partial(Stack.cut, cutter=_BY_HAND)), origin)
+        return self._apply(dict.fromkeys(directions, partial(Stack.cut, holder=_BY_HAND)), origin)
 
-    def cutting(self, target: Target, *, origin: str = "api") -> Hold:
+    def cutting(self, target: Target, *, origin: str = "api") -> Lease:
         """Return a cut that lasts for a ``with`` block, or from its ``begin`` to its ``end``."""
-        directions = self.targets.directions(target)
-        hold = Hold(self, directions, origin)
-        hold.steps = dict.fromkeys(directions, partial(Stack.cut, cutter=hold))
-        return hold
+        return Lease(self, dict.fromkeys(self.targets.directions(target), Stack.cut), origin)
 
     def heal(self, target: Target = "all", *, origin: str = "api") -> int:
         """End every cut; whatever else was changed stays."""
         return self._apply(dict.fromkeys(self.targets.directions(target), Stack.healed), origin)
 
     def restore(self, target: Target = "all", *, origin: str = "api") -> int:
-        """Return to what the topology says; cuts and changes that are held end as well."""
+        """Return to what the topology has; cuts and changes that are held end as well."""
         directions = self.targets.directions(target)
-        steps = {each: partial(_instead, Stack(self._requested[each])) for each in directions}
+        steps = {
+            direction: partial(_instead, Stack(self._requested[direction]))
+            for direction in directions
+        }
         return self._apply(steps, origin)
 
     def counters(self) -> dict[Direction, Counters]:
         """Return the backend's counters of every impaired direction."""
-        value: dict[Direction, Counters] = self._ask("counters")[0]
+        value: dict[Direction, Counters] = self._call("counters")[0]
         return value
 
     def _changes(
@@ -241,22 +240,22 @@ class Impairments:
     ) -> dict[Direction, list[Change]]:
         if isinstance(target, Mapping):
             if to is not None or settings:
-                raise UserError("A mapping says itself what each target gets; give nothing else.")
+                raise UserError("A mapping has what each target gets; give nothing else.")
             if not target:
-                raise UserError("Nothing is said to be changed: the mapping is empty.")
+                raise UserError("Nothing is to be changed: the mapping is empty.")
             given = list(target.items())
         elif to is not None and settings:
             raise UserError("Give an impairment to replace all, or settings to change some.")
         else:
             given = [(target, settings if to is None else to)]
         changes: dict[Direction, list[Change]] = {}
-        for each, what in given:
-            directions = self.targets.directions(each)
+        for named, what in given:
+            directions = self.targets.directions(named)
             if isinstance(what, Impairment):
                 change = Change.to(what)
             else:
-                both_ways = {each.opposite for each in directions} <= set(directions)
-                change = Change.of(what, both_ways=both_ways)
+                both_ways = {direction.opposite for direction in directions} <= set(directions)
+                change = Change.parse(what, both_ways=both_ways)
             for direction in directions:
                 changes.setdefault(direction, []).append(change)
         return changes
@@ -267,22 +266,22 @@ class Impairments:
         ``checked``: where what comes out is to be looked at as a topology file would be.
         """
         with self._changing:
-            wanted = {each: step(self._stacks[each]) for each, step in steps.items()}
-            after = {each: stack.top for each, stack in wanted.items()}
+            wanted = {direction: step(self._stacks[direction]) for direction, step in steps.items()}
+            after = {direction: stack.top for direction, stack in wanted.items()}
             changes = {
-                each: value
-                for each, value in after.items()
-                if value != self._in_force[each] or each in self._unsure
+                direction: value
+                for direction, value in after.items()
+                if value != self._in_force[direction] or direction in self._unsure
             }
-            for direction in (each for each in changes if each in checked):
+            for direction in (direction for direction in changes if direction in checked):
                 wrong = mistakes(changes[direction])
                 if wrong:
                     raise UserError(f"The link {direction} cannot be changed so: {listing(wrong)}.")
             now = time.monotonic_ns()
             not_before, instant = self._change(changes) if changes else (now, now)
             entries = [
-                Entry(instant, not_before, each, self._in_force[each], value, origin)
-                for each, value in changes.items()
+                Entry(instant, not_before, direction, self._in_force[direction], value, origin)
+                for direction, value in changes.items()
             ]
             self._stacks.update(wanted)
             self._in_force.update(changes)
@@ -292,7 +291,7 @@ class Impairments:
     def _change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
         """Return between which instants it took effect."""
         try:
-            window: tuple[int, int] = self._ask("change", changes)[0]
+            window: tuple[int, int] = self._call("change", changes)[0]
         except WanlatError:
             raise
         except BaseException:
@@ -302,29 +301,35 @@ class Impairments:
         return window
 
 
-class Hold:
-    """A change that somebody holds. A context manager; safe to end twice."""
+class Lease:
+    """A change for as long as its lease lasts. A context manager; safe to end twice."""
 
-    def __init__(self, lab: Impairments, directions: Iterable[Direction], origin: str) -> None:
-        self.begun_ns: int | None = None
+    def __init__(
+        self,
+        lab: Impairments,
+        steps: Mapping[Direction, Callable[..., Stack]],
+        origin: str,
+        checked: Collection[Direction] = (),
+    ) -> None:
+        """``steps`` are called with the stack and, as ``holder``, the lease."""
+        self.started_ns: int | None = None
         self.ended_ns: int | None = None
-        self.steps: _Steps = {}
-        self.checked: Collection[Direction] = ()
         self._lab = lab
-        self._directions = tuple(directions)
+        self._steps = {direction: partial(step, holder=self) for direction, step in steps.items()}
         self._origin = origin
+        self._checked = checked
 
     def begin(self) -> int:
         """Let it take effect; return the instant. It begins once."""
-        if self.begun_ns is not None:
-            raise UserError("This change has begun before; make another one.")
+        if self.started_ns is not None:
+            raise UserError("This change has started before; make another one.")
         try:
-            self.begun_ns = self._lab._apply(self.steps, self._origin, self.checked)
+            self.started_ns = self._lab._apply(self._steps, self._origin, self._checked)
         except BaseException:  # it may be in force: Ctrl-C, or a journal that cannot be written
             with contextlib.suppress(WanlatError):
                 self._release()
             raise
-        return self.begun_ns
+        return self.started_ns
 
     def end(self) -> int:
         """Take it away; return the instant at which that was in force."""
@@ -334,7 +339,7 @@ class Hold:
 
     def _release(self) -> int:
         without = partial(Stack.without, holder=self)
-        return self._lab._apply(dict.fromkeys(self._directions, without), self._origin)
+        return self._lab._apply(dict.fromkeys(self._steps, without), self._origin)
 
     def __enter__(self) -> Self:
         self.begin()
@@ -349,7 +354,7 @@ class Hold:
         try:
             self.end()
         except WanlatError:
-            if error is None or not self._lab.fate:  # the end of the lab is told already
+            if error is None or not self._lab.fate:  # the end of the lab is reported already
                 raise
 
 
@@ -359,4 +364,8 @@ def _instead(stack: Stack, _: Stack) -> Stack:
 
 def _in_part(changes: Mapping[Direction, Sequence[Change]]) -> set[Direction]:
     """Return where only a part is changed: what is given whole is its giver's, as in a plan."""
-    return {each for each, all_ in changes.items() if not any(one.is_whole for one in all_)}
+    return {
+        direction
+        for direction, all_ in changes.items()
+        if not any(change.is_whole for change in all_)
+    }

@@ -1,7 +1,7 @@
 """What the kernel counted on interfaces of a lab: bytes and packets, by RTM_GETSTATS.
 
-A socket stays in the namespace that it was made in, so the caller outside asks the kernel without
-asking the lab's supervisor, and never wakes what moves the packets. Reading needs no privilege.
+A socket stays in the namespace that it was made in, so the caller outside queries the kernel
+without the lab's supervisor, and never wakes what moves the packets. Reading needs no privilege.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class InterfaceCounters:
     def nodes(self) -> dict[str, Traffic]:
         """Return what crossed each node's interface. Raises OSError."""
         return {
-            name: each.traffic(addressing.node_end(name, 0).index)
-            for name, each in self._nodes.items()
+            name: netlink.traffic(addressing.node_end(name, 0).index)
+            for name, netlink in self._nodes.items()
         }
 
     def links(self) -> dict[Direction, Traffic]:
@@ -57,5 +57,5 @@ class InterfaceCounters:
 
     def close(self) -> None:
         """Let go of the sockets. May be called again."""
-        for each in (*self._nodes.values(), *self._sites.values()):
-            each.close()
+        for netlink in (*self._nodes.values(), *self._sites.values()):
+            netlink.close()

@@ -27,8 +27,8 @@ class Entry:
 
     A packet that arrives at the link at ``t_ns`` or later meets ``after``; one that arrived before
     ``not_before_ns``, ``before``. ``wire`` knows the instant: the two are the same, for all
-    entries of a request. ``netem`` knows when the kernel was told and when it had answered; in
-    between, a packet may have met either. ``origin`` says who asked.
+    entries of a request. ``netem`` knows when the request was sent and when it was answered; in
+    between, a packet may have met either. ``origin``: who requested it.
     """
 
     t_ns: int
@@ -73,15 +73,15 @@ class Journal(list[Entry]):
                 "backend": backend,
                 "clock": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "in_force": [
-                    each.to_dict() | figures(value)
-                    for each, value in self._requested.items()
+                    direction.to_dict() | figures(value)
+                    for direction, value in self._requested.items()
                     if not value.is_noop
                 ],
             }
         )
 
     def record(self, entries: Sequence[Entry]) -> None:
-        """Take in the entries of one request, and tell whoever listens.
+        """Take in the entries of one request, and pass them to the listeners.
 
         Raises MachineError when the file cannot be written; they are in the journal all the same.
         """
@@ -102,7 +102,7 @@ class Journal(list[Entry]):
         """Close the file. What has been recorded can still be read."""
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(OSError):  # a full disk has been told
+            with contextlib.suppress(OSError):  # a full disk has been reported
                 file.close()
 
     def _write(self, *lines: Mapping[str, Any]) -> None:
@@ -130,19 +130,19 @@ def _open(path: Path) -> IO[str]:
 def figures(impairment: Impairment) -> dict[str, Any]:
     """Return what differs from no impairment, by the names and units of its fields.
 
-    A table of quantiles is too long for a line: it is told by its length and a hash.
+    A table of quantiles is too long for a line: its length and a hash stand for it.
     """
     result: dict[str, Any] = {}
-    for each in fields(Impairment):
-        value = getattr(impairment, each.name)
-        if value == getattr(_NOTHING, each.name):
+    for field in fields(Impairment):
+        value = getattr(impairment, field.name)
+        if value == getattr(_NOTHING, field.name):
             continue
-        if each.name == "table":
+        if field.name == "table":
             packed = struct.pack(f"!{len(value)}d", *value)
             value = {"quantiles": len(value), "sha256": hashlib.sha256(packed).hexdigest()}
-        elif each.name == "bursts":
+        elif field.name == "bursts":
             value = asdict(value)
-        result[each.name] = value
+        result[field.name] = value
     return result
 
 

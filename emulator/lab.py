@@ -72,7 +72,7 @@ class Lab(Impairments):
     while the lab runs; ``journal``, a file to which every change of a link is written as a line
     of JSON, besides ``lab.journal``; ``capture`` records every packet that crosses a WAN link;
     ``volumes``, the size in bytes of some nodes' directories, each a file system of its own then
-    (a tmpfs, whatever ``storage`` says), which can be full; ``writable``, directories of yours
+    (a tmpfs, whatever ``storage`` is), which can be full; ``writable``, directories of yours
     below which programs on the nodes may write: all others are read-only.
 
     Raises MachineError when the machine cannot hold a lab, UserError for unusable arguments.
@@ -96,9 +96,9 @@ class Lab(Impairments):
         self.storage = storage
         self.volumes = dict(volumes or {})
         self._check_volumes()
-        self.lateness = LatenessLog(lambda since: self._ask("lateness", since)[0])
-        """How late packets were, as the backend says itself."""
-        self._record = Captures(plan, self._ask, capture)
+        self.lateness = LatenessLog(lambda since: self._call("lateness", since)[0])
+        """How late packets were, as the backend reports."""
+        self._record = Captures(plan, self._call, capture)
         self._nodes: dict[str, LabNode] = {}
         self._owner: Owner | None = None
         self._requested_backend = backend if capture is None else backend_of_record(backend)
@@ -129,13 +129,8 @@ class Lab(Impairments):
             self._owner = Owner(
                 self._disk.path if self._disk else None, (*on_disk, *self._writable)
             )
-            self._backend = self._ask(
-                "build",
-                self.plan,
-                self._requested_backend,
-                wire,
-                self.seed,
-                self._splice == "all",
+            self._backend = self._call(
+                "build", self.plan, self._requested_backend, wire, self.seed, self._splice == "all"
             )[0]
             if self._backend == "wire":
                 self._real_time = realtime.for_wire(self.supervisor_pid)
@@ -172,7 +167,7 @@ class Lab(Impairments):
                 self._disk = None
 
     def abort(self, why: str) -> None:
-        """End everything in the lab at once, from any thread, and say why from then on.
+        """End everything in the lab at once, from any thread; ``fate`` is why from then on.
 
         Whatever waits for the lab or a process of it gets an error with ``why``. The lab must
         still be closed.
@@ -202,12 +197,12 @@ class Lab(Impairments):
         assert self._owner is not None, "the lab is not up"
         return self._owner.supervisor_pid
 
-    def _ask(
+    def _call(
         self, operation: str, *arguments: Any, fds: tuple[int, ...] = ()
     ) -> tuple[Any, list[int]]:
         if self._owner is None:
             raise MachineError("The lab is not up: use it in a `with` block.")
-        return self._owner.ask(operation, *arguments, fds=fds)
+        return self._owner.call(operation, *arguments, fds=fds)
 
     # -- nodes --------------------------------------------------------------------------------
 
@@ -229,7 +224,7 @@ class Lab(Impairments):
                 outside = Path(directory)
             outside.mkdir(parents=True, exist_ok=True)
             if node.name in self.volumes:
-                self._ask("mount_volume", str(directory), self.volumes[node.name])
+                self._call("mount_volume", str(directory), self.volumes[node.name])
             self._nodes[node.name] = LabNode(node.name, node.site, node.address, directory, outside)
 
     @property
@@ -276,7 +271,7 @@ class Lab(Impairments):
         }
         fds = [_descriptor(stream) for stream in (stdin, stdout, stderr)]
         arguments = [os.fspath(argument) for argument in argv]
-        value, _ = self._ask(
+        value, _ = self._call(
             "spawn",
             node,
             arguments,
@@ -290,7 +285,7 @@ class Lab(Impairments):
         return Process(value, name, self._owner.exit_of(value), self._signal, lambda: self.fate)
 
     def _signal(self, pid: int, number: int, to_family: bool, has_ended: bool) -> int:
-        instant: int = self._ask("signal", pid, number, to_family, has_ended)[0]
+        instant: int = self._call("signal", pid, number, to_family, has_ended)[0]
         return instant
 
     def run(
@@ -331,7 +326,7 @@ class Lab(Impairments):
         return self._socket_in(router_namespace(site), family, kind, protocol)
 
     def _socket_in(self, namespace: str, family: int, kind: int, protocol: int) -> Socket:
-        _, fds = self._ask("socket", namespace, int(family), int(kind), protocol)
+        _, fds = self._call("socket", namespace, int(family), int(kind), protocol)
         return Socket(fileno=fds[0])
 
     def connect(self, node: str, address: tuple[str, int], timeout_s: float = 10.0) -> Socket:
@@ -386,5 +381,5 @@ def _descriptor(stream: Stream) -> int | None:
 
 def _is_null(descriptor: int) -> bool:
     """Whether it is /dev/null: a program that has the host's can change its mode."""
-    found = os.fstat(descriptor)
-    return stat.S_ISCHR(found.st_mode) and found.st_rdev == _NULL
+    status = os.fstat(descriptor)
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL

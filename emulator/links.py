@@ -85,7 +85,7 @@ def links_of(plan: Plan) -> tuple[Link, ...]:
 
 
 def requested(plan: Plan) -> dict[Direction, Impairment]:
-    """Return what ``plan`` asks of every direction."""
+    """Return what ``plan`` requests of every direction."""
     result: dict[Direction, Impairment] = {}
     for link in links_of(plan):
         ab, ba = link.directions

@@ -39,7 +39,7 @@ _PROFILE = (
 
 
 def _read(path: str) -> str:
-    """Return what a file of the kernel's says; nothing where there is none."""
+    """Return the text of a file of the kernel's; nothing where there is none."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read().strip()
@@ -71,9 +71,9 @@ def memory_bytes() -> int:
 
 
 def available_memory_bytes() -> int | None:
-    """Return how much memory can be had without swapping; None where the kernel does not say."""
-    found = _field("/proc/meminfo", "MemAvailable")
-    return int(found.split()[0]) * 1024 if found else None
+    """Return how much memory can be had without swapping; None where that is unknown."""
+    available = _field("/proc/meminfo", "MemAvailable")
+    return int(available.split()[0]) * 1024 if available else None
 
 
 def cores() -> int:
@@ -84,18 +84,18 @@ def cores() -> int:
 def read_limits() -> Limits:
     """Return what this process may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = {
+    values = {
         "user.max_net_namespaces": _sysctl("user.max_net_namespaces"),
         "fs.mount-max": _sysctl("fs.mount-max"),
         "MemAvailable": available_memory_bytes(),
         "ulimit -n": soft if soft != resource.RLIM_INFINITY else None,
         "ulimit -Hn": hard if hard != resource.RLIM_INFINITY else None,
     }
-    return {name: int(value) for name, value in found.items() if value not in (None, "")}
+    return {name: int(value) for name, value in values.items() if value not in (None, "")}
 
 
 def check_limits(limits: Limits, *, sites: int, nodes: int, sockets: int) -> None:
-    """Raise MachineError when a lab needs more than ``limits`` admit: said before it is built.
+    """Raise MachineError when a lab needs more than ``limits`` admit, before it is built.
 
     ``sockets`` are those of the wire process: two for every spliced link.
     """

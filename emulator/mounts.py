@@ -102,10 +102,10 @@ def seal() -> None:
         if child == 0:
             _send_locked_copy(theirs)
         theirs.close()
-        said, fds, _, _ = socket.recv_fds(ours, 16, 1)
+        reply, fds, _, _ = socket.recv_fds(ours, 16, 1)
     os.waitpid(child, 0)
     if not fds:
-        number = int(said or errno.EIO)
+        number = int(reply or errno.EIO)
         raise OSError(number, f"unshare: {os.strerror(number)}")
     syscalls.setns(fds[0], syscalls.CLONE_NEWNS)
     os.close(fds[0])
@@ -125,7 +125,7 @@ def _send_locked_copy(to: socket.socket) -> None:
 def _mount_proc() -> None:
     """Mount a /proc of the lab's processes, in which all that is the machine's is read-only.
 
-    Also what nobody may write: the host's root may change its mode, which is the host's too.
+    Also what has no write permission: the host's root may change its mode, which is the host's too.
 
     Those below /proc/sys/net are the network namespace's, that is the node's, of whoever opens
     them, and stay writable. Sealed, this /proc keeps the kernel from mounting a whole one beside

@@ -34,7 +34,7 @@ _ROUTER = {
 
 
 # The kernel finds a namespace's settings by going through those of all namespaces that were
-# asked for before (proc_sys_compare(), fs/proc/proc_sysctl.c), in each mounted /proc by itself.
+# looked up before (proc_sys_compare(), fs/proc/proc_sysctl.c), in each mounted /proc by itself.
 # So that the thousandth takes no longer than the first, a new /proc is used after so many.
 _NAMESPACES_A_PROC = 32
 

@@ -28,12 +28,7 @@ class Network:
     """A plan's network. Building it leaves every interface up and every route set."""
 
     def __init__(
-        self,
-        namespaces: Namespaces,
-        plan: Plan,
-        *,
-        splice_wan: bool,
-        splice_every_lan: bool,
+        self, namespaces: Namespaces, plan: Plan, *, splice_wan: bool, splice_every_lan: bool
     ) -> None:
         self.namespaces = namespaces
         self.plan = plan
@@ -72,7 +67,7 @@ class Network:
             self.namespaces.await_operating(namespace, indexes)
 
     def is_spliced(self, link: Link) -> bool:
-        """Tell whether a link passes through the core namespace."""
+        """Return whether a link passes through the core namespace."""
         if link.kind == "wan":
             return self._splice_wan
         return self._splice_every_lan or not (link.ab.is_noop and link.ba.is_noop)
@@ -158,12 +153,12 @@ class Network:
 
     def _near_ends(self) -> dict[str, list[int]]:
         """Return the indexes, by namespace, of the interfaces that came up before their peers."""
-        found: dict[str, list[int]] = {}
+        indexes: dict[str, list[int]] = {}
         for link in self.links:
             a, b = self.ends(link)
             for end in (a, b) if self.is_spliced(link) else (a,):
-                found.setdefault(end.namespace, []).append(end.index)
-        return found
+                indexes.setdefault(end.namespace, []).append(end.index)
+        return indexes
 
     def _core_requests(self) -> Iterator[Request]:
         for link in self.links:

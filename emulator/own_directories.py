@@ -26,7 +26,7 @@ _SHARED = Path("/tmp")
 def cache_home() -> Path:
     """Return ``$XDG_CACHE_HOME``, else ``~/.cache``.
 
-    A relative one is ignored, as the XDG Base Directory Specification asks. Raises MachineError
+    A relative one is ignored, as the XDG Base Directory Specification requires. Raises MachineError
     where there is no home directory either.
     """
     given = os.environ.get("XDG_CACHE_HOME")
@@ -48,12 +48,12 @@ def make_private(directory: Path) -> Path:
     """
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "it is no directory", str(directory))
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", str(directory))
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         directory.chmod(0o700)
     return directory
 
@@ -95,7 +95,7 @@ def _make_marked(directory: Path) -> Path:
 
 
 def mark(directory: Path) -> None:
-    """Say in a directory that wanlat made it. Raises OSError."""
+    """Mark a directory as made by wanlat. Raises OSError."""
     (directory / MARKER).write_text(f"{directory.name}\n", encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.emulator import interpreter
-from wanlat.emulator.backends import Counters, LateBin, ToldLateness
+from wanlat.emulator.backends import Counters, LateBin, LatenessReport
 from wanlat.emulator.capture import CaptureStatus
 from wanlat.emulator.failures import REPORT_IT
 from wanlat.emulator.links import Direction
@@ -30,17 +30,17 @@ _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 120.0
 """Of any request: the largest lab is built in seconds, even on a busy machine."""
 _ANSWERS = pickled(
-    *(Direction, Counters, ToldLateness, LateBin, CaptureStatus, RuntimeError),
+    *(Direction, Counters, LatenessReport, LateBin, CaptureStatus, RuntimeError),
     *(errors.WanlatError, errors.UserError, errors.MachineError, errors.RunFailed),
 )
-"""All that a supervisor has to say. It stands among programs that may be hostile, and who takes it
+"""All that a supervisor sends. It stands among programs that may be hostile, and who takes it
 over is not to take over its owner, which is outside.
 """
 _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 
 
 class Owner:
-    """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
+    """A running sandbox. ``fate``: how it ended; it is empty while the sandbox lives.
 
     ``disk`` is removed at its end. Its programs may write below ``writable``.
 
@@ -50,7 +50,7 @@ class Owner:
     def __init__(self, disk: Path | None = None, writable: Sequence[Path] = ()) -> None:
         self.fate = ""
         self._why: Exception | None = None
-        """Why it ended, where a process of the sandbox could say so."""
+        """Why it ended, where a process of the sandbox could report it."""
         self._lock = threading.Lock()  # of what the listening thread changes too
         self._sending = threading.Lock()
         self._is_over = False
@@ -70,7 +70,7 @@ class Owner:
             self.supervisor_pid: int = self._result(started, _START_TIMEOUT_S)[0]
         except BaseException:
             self.close()
-            if self._why is None and self._guard.returncode > 0:  # by itself: nobody killed it
+            if self._why is None and self._guard.returncode > 0:  # by itself: it was not killed
                 raise RuntimeError(
                     f"The lab's guard ended with exit code {self._guard.returncode}; its last "
                     f"words are above. {REPORT_IT}"
@@ -87,7 +87,7 @@ class Owner:
         self._stream.close()
 
     def abort(self, why: str) -> None:
-        """End everything at once, from any thread; whoever waits for any of it is told why."""
+        """End everything at once, from any thread; whoever waits for any of it gets ``why``."""
         self.fate = self.fate or why
         self._let_go()
 
@@ -98,7 +98,7 @@ class Owner:
             self._stream.finish()  # the supervisor ends the lab in good order,
             os.close(lifeline)  # and the guard sees that it does
 
-    def ask(
+    def call(
         self, operation: str, *arguments: Any, fds: tuple[int, ...] = ()
     ) -> tuple[Any, list[int]]:
         """Have the supervisor do something; return its answer and descriptors.
@@ -155,14 +155,14 @@ class Owner:
         return self._why or MachineError(f"The lab has ended. {self.fate}")
 
     def _listen(self) -> None:
-        """Hear what the sandbox says, in a thread of its own, until it ends."""
+        """Receive what the sandbox sends, in a thread of its own, until it ends."""
         try:
             while True:
                 (kind, *content), fds = self._stream.receive()
                 self._hear(kind, content, fds)
         except Closed:
             pass
-        except Exception as error:  # what cannot be read here: nobody is to wait for ever
+        except Exception as error:  # what cannot be read here: no caller is to wait for ever
             self._note_end(error)
             self.abort(self.fate)
         with self._lock:
@@ -174,7 +174,7 @@ class Owner:
         for answer in answers:
             answer.set_exception(self._end())
         for end in exits:
-            if not end.done():  # else nobody has asked for it yet
+            if not end.done():  # else it has been taken by no caller yet
                 end.set_result(None)
 
     def _hear(self, kind: str, content: list[Any], fds: list[int]) -> None:
@@ -189,7 +189,7 @@ class Owner:
             number, value = content
             with self._lock:
                 answer = self._answers.pop(number, None)
-            if answer is None:  # who asked was interrupted
+            if answer is None:  # the caller was interrupted
                 for fd in fds:
                     os.close(fd)
             elif kind == "error":

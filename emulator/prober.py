@@ -2,14 +2,14 @@
 
 One process sends all of them, and one kind of packet serves for everything: ICMP, made here whole.
 An echo request is answered by the kernel of the node that it reaches, and so measures both ways;
-an echo reply that nobody asked for is answered by nobody, and measures one. Its identifier is its
+an echo reply without a request is not answered, and measures one. Its identifier is its
 flow: `wire` keeps the order of a flow, and packets of different flows do not wait for each other.
 
 What arrives is stamped by the kernel (`emulator.arrivals`), so that a late wake-up of this process
 enters no figure: only the instant of sending is read here, just before.
 
-A probe that flew while the machine was late, as what emulates the links says itself (`lateness`),
-says nothing about delays, and is in none of them. It counts as sent, as lost, as a copy or as
+A probe that flew while the machine was late, as what emulates the links reports (`lateness`),
+shows nothing of delays, and is in none of them. It counts as sent, as lost, as a copy or as
 overtaken like all others.
 """
 
@@ -38,7 +38,7 @@ _ECHO_REPLY, _ECHO_REQUEST = 0, 8
 _PUT_OFF_S = 0.05  # late: what is still to be sent is not sent in a burst
 _STEP_S = 0.01  # of waiting: a stall uses up one step and not all of the patience
 _STILL_S = 0.1  # without an arrival, before patience ends: a slow machine is still handing on
-_LONGEST_PATIENCE = 10  # times what was asked for: somebody else's echoes may arrive for ever
+_LONGEST_PATIENCE = 10  # times what was requested: echoes of others may arrive for ever
 _AT_ONCE = 50_000  # probes between two looks at what arrived: their stamps take memory
 _CHECK_EVERY = 1024
 # Places of a packet's fields, in 16-bit words.
@@ -48,15 +48,11 @@ Pair = tuple[str, str]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[Any]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Tell = Callable[[float], None]
+Progress = Callable[[float], None]
 
 
 def _none() -> Numbers:
     return np.zeros(0, dtype=np.int64)
-
-
-def _no_flags() -> Flags:
-    return np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -94,14 +90,14 @@ class Probes:
 
     ``sent_ns`` (shape (sent,)) is by number; ``there`` is what reached the target, ``back`` what
     came back of echoes; None: they were sent one way. ``damaged`` packets had a wrong checksum and
-    are in neither. ``late`` (shape (sent,), or none are): those whose delays say nothing.
+    are in neither. ``late`` (shape (sent,), or none are): those with delays that show nothing.
     """
 
     sent_ns: Numbers = field(default_factory=_none)
     there: Leg = field(default_factory=Leg)
     back: Leg | None = None
     damaged: int = 0
-    late: Flags = field(default_factory=_no_flags)
+    late: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     def __add__(self, later: Probes) -> Probes:
         """Return what became of both, as if ``later`` had been sent right after these."""
@@ -168,13 +164,13 @@ class Probes:
     @property
     def returns_ns(self) -> Numbers:
         """The delay back of each clean echo that came back, in the order of sending."""
-        turned_ns, back_ns = self.there.by_number(self.sent), self._last.by_number(self.sent)
+        turned_ns, back_ns = self.there.by_number(self.sent), self.arrived_ns
         return (back_ns - turned_ns)[(turned_ns > 0) & (back_ns > 0) & ~self.is_late]
 
     @property
     def rtt_ns(self) -> Numbers:
         """The round-trip time of each clean echo that came back, in the order of sending."""
-        back_ns = self._last.by_number(self.sent)
+        back_ns = self.arrived_ns
         return (back_ns - self.sent_ns)[(back_ns > 0) & ~self.is_late]
 
     @property
@@ -201,7 +197,7 @@ class Prober(Closing):
         self._open = ExitStack()
         self._senders: dict[str, socket.socket] = {}
         self.turn = 0
-        """How often it sent; each probe says in which turn."""
+        """How often it sent; each probe has its turn."""
         try:
             for node in nodes:
                 sender = lab.socket(node, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -221,7 +217,7 @@ class Prober(Closing):
         count: int,
         interval_s: float,
         patience_s: float,
-        on_progress: Tell = lambda _: None,
+        on_progress: Progress = lambda _: None,
         *,
         many_flows: bool = False,
     ) -> dict[Pair, Probes]:
@@ -231,14 +227,14 @@ class Prober(Closing):
         the part done, 0 to 1. Each pair's are one flow; with ``many_flows`` each echo is one, and
         its order counts for nothing.
         """
-        found: dict[Pair, Probes] = {}
+        total: dict[Pair, Probes] = {}
         part = max(1, _AT_ONCE // max(1, len(pairs)))
         for begin in range(0, count, part):
             due_s = _interleaved(pairs, min(part, count - begin), interval_s)
             this = self._send(due_s, ECHO_BYTES, count if many_flows else 1, patience_s, echo=True)
-            found = {pair: found[pair] + this[pair] for pair in pairs} if found else this
+            total = {pair: total[pair] + this[pair] for pair in pairs} if total else this
             on_progress(min(1.0, (begin + part) / count))
-        return found
+        return total
 
     def send(
         self,
@@ -302,13 +298,13 @@ class Prober(Closing):
             sent_ns, held_ns = self._send_all(packets, ways, schedule_s[order].tolist())
             for arrived in self._waiting(rings.values(), patience_s):
                 if echo and arrived >= 2 * numbers.size:
-                    seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
-                    if sum(each.returned for each in seen.values()) == numbers.size:
+                    seen = {node: _Seen.read(ring, self.turn, size) for node, ring in rings.items()}
+                    if sum(reached.returned for reached in seen.values()) == numbers.size:
                         break  # every one came back, copies apart
             else:
-                seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
-        over_ns, found = time.time_ns(), {}
-        told = math.isfinite(self._late_ms) and self._lab.lateness.update()
+                seen = {node: _Seen.read(ring, self.turn, size) for node, ring in rings.items()}
+        over_ns, result = time.time_ns(), {}
+        is_known = math.isfinite(self._late_ms) and self._lab.lateness.update()
         for place, (a, b) in enumerate(pairs):
             mine = np.flatnonzero(places == place)[np.argsort(numbers[places == place])]
             probes = Probes(
@@ -318,10 +314,10 @@ class Prober(Closing):
                 sum(seen[node].damaged(place) for node in ({a, b} if echo else {b})),
             )
             late_ns = held_ns[mine]
-            if told:
+            if is_known:
                 late_ns = np.maximum(late_ns, self._lateness_ns(probes, over_ns))
-            found[a, b] = replace(probes, late=late_ns > 1e6 * self._late_ms)
-        return found
+            result[a, b] = replace(probes, late=late_ns > 1e6 * self._late_ms)
+        return result
 
     def _waiting(self, rings: Collection[Arrivals], patience_s: float) -> Iterator[int]:
         """Yield how many packets have arrived, a step at a time, until patience is over.
@@ -383,13 +379,7 @@ def _words(address: str) -> tuple[int, int]:
 
 
 def _packets(
-    kind: int,
-    turn: int,
-    numbers: Numbers,
-    places: Numbers,
-    flows: Numbers,
-    ends: Words,
-    size: int,
+    kind: int, turn: int, numbers: Numbers, places: Numbers, flows: Numbers, ends: Words, size: int
 ) -> Words:
     """Return IP packets, shape (n, size) of bytes. The kernel adds the IP header's checksum.
 
@@ -430,7 +420,7 @@ class _Seen:
     is_whole: np.ndarray[Any, np.dtype[np.bool_]]
 
     @classmethod
-    def of(cls, ring: Arrivals, turn: int, size: int) -> _Seen:
+    def read(cls, ring: Arrivals, turn: int, size: int) -> _Seen:
         frames = ring.frames()
         frames = frames[frames["length"] == size + ETHERNET_BYTES]
         words = np.ascontiguousarray(frames["packet"][:, : min(size, KEPT_BYTES)]).view(">u2")

@@ -22,7 +22,7 @@ class Exit(NamedTuple):
 class Process:
     """A process inside a lab. ``pid`` is its number there.
 
-    ``end`` is done when it has ended; None in it: with the lab, nobody knows how. ``send`` gets
+    ``end`` is done when it has ended; None in it: with the lab, in an unknown way. ``send`` gets
     the pid, a signal, and whether all that it has started is meant too.
     """
 
@@ -56,17 +56,17 @@ class Process:
     def wait(self, timeout_s: float | None = None) -> int:
         """Return the exit code. Raises TimeoutError, or MachineError when the lab ends first."""
         try:
-            found = self._end.result(timeout_s)
+            ended = self._end.result(timeout_s)
         except TimeoutError:
             raise TimeoutError(f"{self.name} still runs after {timeout_s} s") from None
-        if found is None:
+        if ended is None:
             raise MachineError(f"The lab ended while {self.name} was running. {self._fate()}")
-        return found.code
+        return ended.code
 
     def when_ended(self, callback: Callable[[Process], None]) -> None:
         """Have ``callback`` called once the process has ended, from another thread.
 
-        At once, if it has. The callback may abort the lab but ask it nothing.
+        At once, if it has. The callback may abort the lab but request nothing of it.
         """
         self._end.add_done_callback(lambda _: callback(self))
 
@@ -77,8 +77,8 @@ class Process:
     def send_signal_to_family(self, number: int) -> int:
         """Send a signal to the process and to all that it has started, sessions of their own too.
 
-        Once it has ended: to who is left of its session. SIGKILL and SIGSTOP miss nobody who is
-        being started meanwhile.
+        Once it has ended: to who is left of its session. SIGKILL and SIGSTOP reach those too that
+        are being started meanwhile.
         """
         return self._send(self.pid, int(number), True, self.poll() is not None)
 
@@ -88,7 +88,7 @@ class Process:
 
 
 def how_it_ended(code: int) -> str:
-    """Say what an exit code (negative: the signal) means: ``was ended by SIGKILL``."""
+    """Return what an exit code (negative: the signal) means: ``was ended by SIGKILL``."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:

@@ -6,7 +6,7 @@ Between the caller and a program stands a process of ours:
 
 The kernel makes the reaper the parent of every orphan below it (PR_SET_CHILD_SUBREAPER, prctl(2)),
 so that sessions and daemons do not escape. It sees the caller's end through a pidfd, SIGKILL
-included. Then it asks the program to end (SIGTERM), and after `_ORDERLY_S` kills all that is left;
+included. Then it sends the program SIGTERM, and after `_ORDERLY_S` kills all that is left;
 what a program leaves behind at its own end is ended likewise. The reaper itself ends last: a
 descriptor that it was given, such as that of a locked file, is open until nothing is left.
 
@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 from wanlat.emulator import family, syscalls
 
 _ORDERLY_S = 10.0
-"""For a program that was asked to end."""
+"""From SIGTERM to SIGKILL."""
 _LEFTOVERS_S = 2.0
 """For what it left behind."""
 _KILLED_S = 10.0
@@ -46,7 +46,7 @@ _SEARCH_PATH = Path(__file__).parents[2]
 class Reaped(Popen[str]):
     """A program that ends with this process, and all that it starts.
 
-    `terminate` asks it to end, `kill` kills all of it; `wait` returns once nothing of it is left.
+    `terminate` sends SIGTERM, `kill` kills all of it; `wait` returns once nothing of it is left.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Reaped(Popen[str]):
         self.send_signal(signal.SIGQUIT)
 
     def end(self, patience_s: float) -> None:
-        """Ask it to end, and after a while kill all of it."""
+        """Send SIGTERM, and after a while kill all of it."""
         self.terminate()
         try:
             self.wait(patience_s)
@@ -184,22 +184,24 @@ def _watch(program: int, caller: int, wake: int) -> tuple[int, bool]:
 
 def _reap(program: int) -> int | None:
     """Take note of whoever has ended; return the program's wait status, None while it runs."""
-    found = None
+    status = None
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == program:
-                found = ended[1]
-    return found
+                status = ended[1]
+    return status
 
 
 def _end_rest(wake: int, patience_s: float) -> None:
     """End whatever is left of what the program started: in order, and after a while by SIGKILL."""
-    began_s, was_asked = time.monotonic(), False
+    began_s, is_terminated = time.monotonic(), False
     while _has_children() and (waited_s := time.monotonic() - began_s) < _KILLED_S:
         if waited_s >= patience_s:
-            _kill_all()
-        elif not was_asked:
-            was_asked = True
+            # Stopped first. Who is being started meanwhile is left to the next look.
+            _signal_all(signal.SIGSTOP)
+            _signal_all(signal.SIGKILL)
+        elif not is_terminated:
+            is_terminated = True
             _signal_all(signal.SIGTERM)
         if syscalls.wait_readable([wake], _LOOK_EVERY_S) and signal.SIGQUIT in os.read(wake, 512):
             patience_s = 0.0
@@ -212,12 +214,6 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def _kill_all() -> None:
-    """Kill every process below this one. Who is being started meanwhile is left: look again."""
-    _signal_all(signal.SIGSTOP)
-    _signal_all(signal.SIGKILL)
 
 
 def _signal_all(number: int) -> None:

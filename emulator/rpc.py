@@ -1,7 +1,7 @@
 """Messages between processes: one a line, over a Unix socket or a program's pipes.
 
-What is between the newlines is JSON, or a pickled object where both ends are ours and nobody else
-can write to the stream. One end may still trust the other no further than for plain data:
+What is between the newlines is JSON, or a pickled object where both ends are ours and no other
+process can write to the stream. One end may still trust the other no further than for plain data:
 `pickled` has the classes that it takes.
 
 Over a socket, descriptors ride on a message. Every wait may have a deadline, and none is by
@@ -30,7 +30,7 @@ _MAX_FDS = 16
 
 
 class Closed(ConnectionError):
-    """The other end is gone, or what it says is no message."""
+    """The other end is gone, or what it sent is no message."""
 
 
 File = socket.socket | IO[bytes]
@@ -72,7 +72,7 @@ def pickled(*classes: type) -> Codec:
     What is built in and plain (numbers, texts, lists, …) is always allowed. Anything else raises
     `pickle.UnpicklingError`.
     """
-    allowed = {(each.__module__, each.__qualname__): each for each in classes}
+    allowed = {(cls.__module__, cls.__qualname__): cls for cls in classes}
 
     class Reader(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> type:
@@ -101,8 +101,8 @@ class Stream:
         """How many bytes have come; those of the buffer are the last of them."""
         self._riders: deque[tuple[int, list[int]]] = deque()
         """Descriptors, each with the count of bytes that had come by then."""
-        for each in (self._reader, self._writer):
-            os.set_blocking(each.fileno(), False)
+        for file in (self._reader, self._writer):
+            os.set_blocking(file.fileno(), False)
 
     def fileno(self) -> int:
         """Return the descriptor on which messages arrive, for poll(). See `has_message`."""
@@ -113,7 +113,7 @@ class Stream:
         """Whether `receive` has one without waiting: poll() knows only of what is not read yet."""
         return b"\n" in self._buffer
 
-    def ask(self, message: Any, timeout_s: float | None = None) -> Any:
+    def query(self, message: Any, timeout_s: float | None = None) -> Any:
         """Send a message and return the next one that comes. Raises as `send` and `receive`."""
         self.send(message, timeout_s=timeout_s)
         return self.receive(timeout_s)[0]
@@ -184,7 +184,7 @@ class Stream:
             raise Closed("end of stream")
 
     def finish(self) -> None:
-        """Say that nothing more will be sent; the other end sees the end of the stream."""
+        """Send nothing more; the other end sees the end of the stream."""
         with contextlib.suppress(OSError):
             if isinstance(self._writer, socket.socket):
                 self._writer.shutdown(socket.SHUT_WR)
@@ -200,7 +200,7 @@ class Stream:
                 os.close(fd)
 
     def close(self) -> None:
-        """Close this end, and descriptors that nobody has taken."""
+        """Close this end, and descriptors that were not taken."""
         with contextlib.suppress(OSError):
             if isinstance(self._reader, socket.socket):
                 self._reader.shutdown(socket.SHUT_RDWR)

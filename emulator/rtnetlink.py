@@ -4,7 +4,7 @@ A lab of 1,000 nodes takes about 8,000 requests. Sent one by one through a gener
 take most of the time that a lab needs to come up: pyroute2 takes half a millisecond for each, and
 half a second and 22 MB to be imported into the lab's first process. To read a counter takes it
 0.5 ms and this 20 µs, of a processor on which somebody is being measured. So the few kinds of
-requests that a lab is made of, and the few that it asks while packets pass, are written here byte
+requests that a lab is made of, and the few queries while packets pass, are written here byte
 for byte. The tests read them with pyroute2.
 
 Sources: RFC 3549; include/uapi/linux/{netlink,rtnetlink,if_link,if_addr,neighbour,veth}.h.
@@ -74,7 +74,7 @@ class Request:
 
 
 class Refusal(OSError):
-    """The kernel said no to a request, with an error number."""
+    """The kernel refused a request, with an error number."""
 
     def __init__(self, what: str, number: int) -> None:
         super().__init__(number, os.strerror(number))
@@ -162,7 +162,7 @@ def address(index: int, name: str, ipv4: str) -> Request:
 
 
 def neighbour(index: int, name: str, ipv4: str, mac: str) -> Request:
-    """Tell beforehand which MAC address an IPv4 address has, for good."""
+    """Set beforehand which MAC address an IPv4 address has, for good."""
     body = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, _UNICAST)
     body += attribute(1, socket.inet_aton(ipv4)) + attribute(2, _mac(mac))  # NDA_DST, NDA_LLADDR
     return Request(
@@ -214,7 +214,7 @@ def remove_qdisc(index: int, name: str) -> Request:
 
 
 def look_at_qdisc(index: int, name: str) -> Request:
-    """Ask for its parameters and statistics: see `qdisc_statistics`."""
+    """Request its parameters and statistics: see `qdisc_statistics`."""
     body = _TC.pack(0, index, _HANDLE, _ROOT, 0)
     return Request(_GET_QDISC, _REQUEST | _ECHO, body, f"read a queue of the interface {name}")
 
@@ -273,7 +273,7 @@ class Socket(Closing):
             message = bytearray()
             for place in places:
                 request = requests[place]
-                # Errors are told unasked; that all is done, for the last alone.
+                # Errors are reported in any case; that all is done, for the last alone.
                 flags = request.flags | (_ACK if place == places[-1] else 0)
                 length = _HEADER.size + len(request.body)
                 message += _HEADER.pack(length, request.kind, flags, first + place, 0)
@@ -289,9 +289,9 @@ class Socket(Closing):
         return answers
 
     def _heard(self, first: int, last: int) -> Iterator[tuple[int, int, bytes]]:
-        """Yield place, kind and body of what the kernel says, until ``last`` is done.
+        """Yield place, kind and body of each message of the kernel, until ``last`` is done.
 
-        It works while send() does: what it has to say is all there.
+        It works while send() does: all its messages are there.
         """
         while True:
             try:
@@ -309,19 +309,19 @@ class Socket(Closing):
                 data = data[(length + 3) & ~3 :]
 
     def are_operating(self, indexes: Sequence[int]) -> bool:
-        """Tell whether interfaces can send: up, with their peers up, and the kernel aware of it.
+        """Return whether interfaces can send: up, with their peers up, and the kernel aware of it.
 
-        From Linux 6.8 on, asking makes it aware (linkwatch_sync_dev() in rtnl_getlink()).
+        From Linux 6.8 on, the request makes it aware (linkwatch_sync_dev() in rtnl_getlink()).
         """
         mask = _number(29, _SKIP_STATISTICS)  # IFLA_EXT_MASK
         answers = self.send(
             [
-                Request(_GET_LINK, _REQUEST, _LINK.pack(0, 0, each, 0, 0) + mask, "read a link")
-                for each in indexes
+                Request(_GET_LINK, _REQUEST, _LINK.pack(0, 0, index, 0, 0) + mask, "read a link")
+                for index in indexes
             ]
         )
         operating = _OPERATING_STATE, bytes([_OPERATING])
-        return all(operating in attributes((each or b"")[_LINK.size :]) for each in answers)
+        return all(operating in attributes((answer or b"")[_LINK.size :]) for answer in answers)
 
     def traffic(self, index: int) -> Traffic:
         """Return what crossed an interface (rtnl_stats_get(), net/core/rtnetlink.c)."""

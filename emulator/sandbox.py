@@ -8,10 +8,10 @@ The guard is this module run as a program. It makes the namespaces, forks the su
 them and waits. Whichever of the three dies, however it dies, the lab is gone:
 
 - the supervisor: the kernel kills every process of a PID namespace with its first;
-- the guard: the supervisor has asked the kernel to be killed with it (PR_SET_PDEATHSIG);
+- the guard: the kernel kills the supervisor with it (PR_SET_PDEATHSIG);
 - the caller: the guard sees its pidfd become ready, or the lifeline close, and ends.
 
-Interfaces, namespaces and mounts are the kernel's to free once nobody is left in them. Data
+Interfaces, namespaces and mounts are the kernel's to free once no process is left in them. Data
 kept on disk (``storage="disk"``) is removed by the guard, or by the caller when the guard died.
 """
 
@@ -33,7 +33,7 @@ from wanlat.emulator.rpc import PICKLE, Closed, Stream
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # How long the supervisor may take to end a lab in good order. When the caller has been killed,
-# nobody is there to care for order, and what it left is to be gone within a second.
+# no order is needed any more, and what it left is to be gone within a second.
 _ORDERLY_S = 5.0
 _ORPHANED_S = 0.3
 _DISMANTLING_S = 0.5  # a socket that the caller still holds keeps its namespace: not for long
@@ -48,7 +48,7 @@ def _write(path: str, text: str) -> None:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Have a refusal of the machine to make a sandbox say why, and what to do about it."""
+    """Turn a refusal of the machine into one with its reason and what to do about it."""
     try:
         yield
     except OSError as error:
@@ -60,14 +60,14 @@ def _explained() -> Iterator[None]:
 
 
 def _report(stream: Stream, error: Exception) -> None:
-    """Tell the owner why there is no lab; on stderr, which is the owner's, if it is gone.
+    """Send the owner why there is no lab; on stderr, which is the owner's, if it is gone.
 
     os._exit() skips the interpreter's own report.
     """
-    from wanlat.emulator.failures import told
+    from wanlat.emulator.failures import for_owner
 
     try:
-        stream.send(("over", told(error, "be kept up")))
+        stream.send(("over", for_owner(error, "be kept up")))
     except Closed:
         sys.excepthook(*sys.exc_info())
 

@@ -2,8 +2,8 @@
 
 One thread and one loop. Requests come as ``(number, operation, arguments)`` with descriptors
 beside them; an operation is a method of `Supervisor`, or else of the lab's backend. Answers go
-back as ``("reply", number, value)`` or ``("error", number, exception)``; which exception,
-wanlat.emulator.failures says. Ended processes are told unasked, as ``("exit", pid, code,
+back as ``("reply", number, value)`` or ``("error", number, exception)``, as
+wanlat.emulator.failures has it. Ended processes are reported, as ``("exit", pid, code,
 instant)``. When the stream ends, this process ends and the kernel ends the lab with it.
 """
 
@@ -25,8 +25,8 @@ from wanlat.emulator.backends import Backend, choice
 from wanlat.emulator.backends.netem import NetemBackend
 from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
-from wanlat.emulator.capture import CaptureStatus, Request
-from wanlat.emulator.failures import told
+from wanlat.emulator.capture import CaptureStatus
+from wanlat.emulator.failures import for_owner
 from wanlat.emulator.links import Direction, requested
 from wanlat.emulator.machine import Limits, check_limits, explain_sandbox_failure
 from wanlat.emulator.mounts import LAB_DIRECTORY
@@ -114,7 +114,7 @@ class Supervisor:
         except Closed:
             raise
         except Exception as error:
-            self._stream.send(("error", number, told(error, operation)))
+            self._stream.send(("error", number, for_owner(error, operation)))
         finally:
             for fd in fds:
                 os.close(fd)
@@ -147,15 +147,10 @@ class Supervisor:
         """Make the network and start the emulation of its links; return the backend's name."""
         self._namespaces = Namespaces()
         chosen = choice.choose(
-            backend,
-            requested(plan),
-            netem_available=backend is None and netem_available(),
+            backend, requested(plan), netem_available=backend is None and netem_available()
         )
         network = Network(
-            self._namespaces,
-            plan,
-            splice_wan=chosen == "wire",
-            splice_every_lan=splice_every_lan,
+            self._namespaces, plan, splice_wan=chosen == "wire", splice_every_lan=splice_every_lan
         )
         spliced = sum(map(network.is_spliced, network.links))
         check_limits(
@@ -220,11 +215,11 @@ class Supervisor:
                     start_new_session=True,
                 )
             except OSError as error:
-                said = f"{argv[0]} could not be started on {namespace}: {error.strerror}."
+                message = f"{argv[0]} could not be started on {namespace}: {error.strerror}."
                 if isinstance(error, FileNotFoundError) and argv[0] in _PACKAGES:
-                    said += " Debian and Ubuntu have it in a package: apt-get install "
-                    said += _PACKAGES[argv[0]]
-                raise MachineError(said) from error
+                    message += " Debian and Ubuntu have it in a package: apt-get install "
+                    message += _PACKAGES[argv[0]]
+                raise MachineError(message) from error
         self._children[child.pid] = child
         return child.pid
 
@@ -251,20 +246,20 @@ class Supervisor:
         self._network.send_single_segments(
             link
             for link in self._network.links
-            if any(each in changes and changes[each].counts_packets for each in link.directions)
+            if any(
+                direction in changes and changes[direction].counts_packets
+                for direction in link.directions
+            )
         )
-        instant = self._backend.change(changes)
-        # netem cannot tell the instant itself, but between which two it lies.
-        window_ns: tuple[int, int] = getattr(self._backend, "window_ns", (instant, instant))
-        return window_ns
+        return self._backend.change(changes)
 
     def start_capture(self, limit_bytes: int, snap_bytes: int, fds: Sequence[int]) -> CaptureStatus:
         """Record packets to the files that are given: pcapng and rows."""
-        # A file may lie where this mount namespace has something else; its descriptor says
-        # where it is. Whoever writes it opens it before this request is answered.
+        # A file may lie where this mount namespace has something else; its descriptor leads
+        # to it. Whoever writes it opens it before this request is answered.
         pcapng, rows = (f"/proc/{os.getpid()}/fd/{fd}" for fd in fds)
         assert isinstance(self._backend, WireBackend), "a lab with a record has this backend"
-        return self._backend.start_capture(Request(pcapng, rows, limit_bytes, snap_bytes))
+        return self._backend.start_capture(pcapng, rows, limit_bytes, snap_bytes)
 
 
 def _name_nodes(plan: Plan) -> None:

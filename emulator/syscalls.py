@@ -60,7 +60,7 @@ def setns(fd: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, fstype: str = "", flags: int = 0, data: str = "") -> None:
-    """Mount ``source`` on ``target``. Raises OSError, whose ``filename`` is the target."""
+    """Mount ``source`` on ``target``. Raises OSError; its ``filename`` is the target."""
     result = _libc.mount(
         os.fsencode(source), os.fsencode(target), fstype.encode(), flags, data.encode() or None
     )

@@ -10,10 +10,10 @@
     wan, lan, all     every WAN link, every LAN link, every link
 
 A group may name nodes, where together they are all the nodes of their sites. Where a site and a
-node have the same name, `site.NAME` and `node.NAME` tell them apart.
+node have the same name, `site.NAME` and `node.NAME` distinguish them.
 
 In a drill, a role stands for its nodes; several that are all the nodes of one site are the site:
-what they say to each other goes on.
+their traffic with each other goes on.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _FORMS = (
 
 
 def is_pick(word: str) -> bool:
-    """Whether a word selects nodes by chance, or the rest: what only a role can say."""
+    """Whether a word selects nodes by chance, or the rest: what only a role can do."""
     return bool(_PICKS.fullmatch(word))
 
 
 class Targets:
     """Turns names into what they mean on a plan. Raises UserError for what is not there.
 
-    Every method returns what it found in the order in which it was asked for, each once.
+    Every method returns its matches in the order of the target, each once.
     """
 
     def __init__(self, plan: Plan, roles: Roles | None = None) -> None:
@@ -59,36 +59,38 @@ class Targets:
         self._site_of = {node.name: node.site for node in plan.nodes}
         wide = [(link.a, link.b) for link in plan.wan_links]
         self._wan = dict.fromkeys(wan(*ends) for pair in wide for ends in (pair, pair[::-1]))
-        self._lan = dict.fromkeys(each for node in self._site_of for each in self._of_node(node))
+        self._lan = dict.fromkeys(
+            direction for node in self._site_of for direction in self._of_node(node)
+        )
 
     def directions(self, target: Target) -> tuple[Direction, ...]:
         """Return the directions of links that ``target`` names."""
         if isinstance(target, str):
-            found = self._text(target)
+            directions = self._text(target)
         elif isinstance(target, Direction):
-            found = [self._known(target)]
+            directions = [self._known(target)]
         else:
-            found = [each for part in target for each in self.directions(part)]
-        if not found:
+            directions = [direction for part in target for direction in self.directions(part)]
+        if not directions:
             raise UserError(
                 f"The target {show(target) if isinstance(target, str) else f'`{target}`'} names no "
                 f"link of {self._plan.name}. A site that is alone has no WAN link; the links of "
                 "its nodes are `SITE.lan`."
             )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(directions))
 
     def nodes(self, target: object) -> tuple[str, ...]:
         """Return the nodes that a text or a list of texts names; a site stands for all of its."""
-        found: dict[str, None] = {}
-        for word in (each for text in texts(target) for each in _words(text)):
+        result: dict[str, None] = {}
+        for word in (part for text in texts(target) for part in _words(text)):
             nodes, site = self._meanings(word)
-            found.update(dict.fromkeys(nodes or self._sites.get(site, [])))
-        return tuple(found)
+            result.update(dict.fromkeys(nodes or self._sites.get(site, [])))
+        return tuple(result)
 
     def nodes_of(self, directions: Iterable[Direction]) -> tuple[str, ...]:
-        """Return the nodes whose LAN link is among ``directions``, both ways."""
-        found = set(directions)
-        return tuple(node for node in self._site_of if found.issuperset(self._of_node(node)))
+        """Return the nodes with both ways of their LAN link in ``directions``."""
+        given = set(directions)
+        return tuple(node for node in self._site_of if given.issuperset(self._of_node(node)))
 
     def groups(self, target: object) -> list[list[str]]:
         """Return the sites of each of two groups or more, of which none is in two."""
@@ -105,13 +107,13 @@ class Targets:
 
     def shown(self, target: object) -> str:
         """Return what ``target`` names for people: ``n1, n3``, ``dc1 → dc2``; roles as nodes."""
-        said = []
+        parts = []
         for text in texts(target):
             first, *rest = _ENDS.split(text.strip())
-            said.append(self._named(first))
+            parts.append(self._named(first))
             for sign, end in zip(rest[::2], rest[1::2], strict=True):
-                said[-1] += f"{' ↔ ' if sign == '/' else ' → '}{self._named(end)}"
-        return ", ".join(said)
+                parts[-1] += f"{' ↔ ' if sign == '/' else ' → '}{self._named(end)}"
+        return ", ".join(parts)
 
     # -- texts --------------------------------------------------------------------------------
 
@@ -120,14 +122,16 @@ class Targets:
         if len(ends) > 3:
             raise UserError(f"The target {show(text)} has more than two ends. {_FORMS}")
         if len(ends) == 1:
-            return [each for word in _words(text) for each in self._alone(word)]
+            return [direction for word in _words(text) for direction in self._alone(word)]
         first, sign, second = _words(ends[0]), ends[1], _words(ends[2])
-        one_way = self._leg(first, second) or [each.opposite for each in self._leg(second, first)]
+        one_way = self._leg(first, second) or [
+            direction.opposite for direction in self._leg(second, first)
+        ]
         if not one_way:
             groups = [self._group(first), self._group(second)]
             self._check_apart(groups)
             one_way = [wan(a, b) for a in groups[0] for b in groups[1]]
-        return one_way + [each.opposite for each in one_way] if sign == "/" else one_way
+        return one_way + [direction.opposite for direction in one_way] if sign == "/" else one_way
 
     def _alone(self, word: str) -> list[Direction]:
         """Return what one word names that is not an end of a link."""
@@ -136,7 +140,7 @@ class Targets:
             site = self._meanings(name)[1]
             if not site:
                 raise self._no_site(name)
-            inside = [each for node in self._sites[site] for each in self._of_node(node)]
+            inside = [direction for node in self._sites[site] for direction in self._of_node(node)]
             return self._of_site(site) if suffix == "wan" else inside
         if word in _SETS and word not in self._sites and word not in self._site_of:
             sets = {"wan": [*self._wan], "lan": [*self._lan], "all": [*self._wan, *self._lan]}
@@ -149,7 +153,7 @@ class Targets:
             )
         if site and len(nodes) != 1:
             return self._of_site(site)
-        return [each for node in nodes for each in self._of_node(node)]
+        return [direction for node in nodes for direction in self._of_node(node)]
 
     def _leg(self, first: list[str], second: list[str]) -> list[Direction]:
         """Return the way from a node to its own site, if that is what two ends are."""
@@ -182,7 +186,7 @@ class Targets:
 
     def _check_apart(self, groups: Sequence[Sequence[str]]) -> None:
         first: dict[str, int] = {}
-        for number, site in ((n, each) for n, group in enumerate(groups, 1) for each in group):
+        for number, site in ((n, site) for n, group in enumerate(groups, 1) for site in group):
             if first.setdefault(site, number) != number:
                 raise UserError(
                     f"site {show(site)} is in group {first[site]} and in group {number}, and it "
@@ -220,12 +224,14 @@ class Targets:
         return [lan_up(name, self._site_of[name]), lan_down(name, self._site_of[name])]
 
     def _of_site(self, name: str) -> list[Direction]:
-        out = [each for each in self._wan if each.source == name]
-        return out + [each.opposite for each in out]
+        out = [direction for direction in self._wan if direction.source == name]
+        return out + [direction.opposite for direction in out]
 
     def _known(self, direction: Direction) -> Direction:
         if direction not in self._wan and direction not in self._lan:
-            links = listing((str(each) for each in self._wan), at_most=20) or "no WAN link"
+            links = (
+                listing((str(direction) for direction in self._wan), at_most=20) or "no WAN link"
+            )
             raise UserError(f"There is no link {direction} in {self._plan.name}; it has {links}.")
         return direction
 
@@ -253,16 +259,16 @@ class Targets:
 
 def texts(target: object) -> list[str]:
     """Return the texts of a target that is one or a list of them. Raises UserError."""
-    found = [target] if isinstance(target, str) else target
+    listed = [target] if isinstance(target, str) else target
     if (
-        not isinstance(found, Sequence)
-        or not found
-        or not all(isinstance(text, str) and text.strip() for text in found)
+        not isinstance(listed, Sequence)
+        or not listed
+        or not all(isinstance(text, str) and text.strip() for text in listed)
     ):
         raise UserError(
             f"{show(target)} is no target; name a node, a site, a role, or several in a list"
         )
-    return list(found)
+    return list(listed)
 
 
 def _words(text: str) -> list[str]:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from wanlat.emulator import family
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.machine import cores
 from wanlat.emulator.own_directories import runtime_directory
@@ -92,8 +93,5 @@ def _try(directory: Path) -> tuple[Turn | None, list[int]]:
 
 def is_stopped(pid: int) -> bool:
     """Whether a process is stopped: by Ctrl-Z, SIGSTOP or a debugger."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] in "tT"
+    fields = family.stat_fields(Path(f"/proc/{pid}/stat"))
+    return fields is not None and fields[0] in "tT"

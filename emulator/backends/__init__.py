@@ -17,8 +17,8 @@ class Counters:
 
     ``lost`` counts packets dropped on request, ``queue_drops`` those dropped because a queue
     was full: the queue of a requested rate, or one that the backend needs and that overflowed.
-    ``overflows`` are drops nobody asked for; a run that has any cannot be trusted. netem has one
-    counter for all of them, which its backend divides: what chance explains is ``lost``.
+    ``overflows`` are drops that were not requested; a run that has any cannot be trusted. netem
+    has one counter for all of them, which its backend divides: what chance explains is ``lost``.
     """
 
     packets: int
@@ -42,8 +42,8 @@ class LateBin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ToldLateness:
-    """What a backend tells at once: bins in which something was late, and the next one's number."""
+class LatenessReport:
+    """Bins in which something was late, and the number of the next one."""
 
     bins: list[LateBin]
     next: int
@@ -68,14 +68,17 @@ class Backend(Protocol):
     def stop(self) -> None:
         """End in good order, just before the lab does."""
 
-    def change(self, changes: dict[Direction, Impairment]) -> int:
-        """Apply impairments in place; return the CLOCK_MONOTONIC instant (ns) of effect."""
+    def change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
+        """Apply impairments in place; return the instants between which it took effect.
+
+        CLOCK_MONOTONIC, ns; both are the same where the backend knows the instant.
+        """
         ...
 
     def counters(self) -> dict[Direction, Counters]:
         """Return counters of every impaired direction."""
         ...
 
-    def lateness(self, since: int) -> ToldLateness | None:
+    def lateness(self, since: int) -> LatenessReport | None:
         """Return how late packets were, from bin ``since`` on; None where that is not known."""
         ...

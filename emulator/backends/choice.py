@@ -1,4 +1,4 @@
-"""Which backend a lab gets, and whether it can do what is asked of it."""
+"""Which backend a lab gets, and whether it can do what is requested."""
 
 from __future__ import annotations
 
@@ -15,28 +15,34 @@ _UNSUPPORTED: dict[str, Callable[[Impairment], str | None]] = {
 }
 
 
-def check(backend: str, asked: Mapping[Direction, Impairment]) -> None:
-    """Raise MachineError when ``backend`` does not apply all of what is asked."""
-    for direction, impairment in asked.items():
+def check(backend: str, requested: Mapping[Direction, Impairment]) -> None:
+    """Raise MachineError when ``backend`` does not apply all that is requested."""
+    for direction, impairment in requested.items():
         reason = _UNSUPPORTED[backend](impairment)
         if reason is not None:
-            others = [name for name, says in _UNSUPPORTED.items() if says(impairment) is None]
+            others = [
+                name
+                for name, unsupported in _UNSUPPORTED.items()
+                if unsupported(impairment) is None
+            ]
             way_out = f"Use --backend {others[0]}." if others else "No backend does."
             raise MachineError(
-                f"The backend {backend} does not do {reason}, which is asked of the link "
+                f"The backend {backend} does not do {reason}, which is requested of the link "
                 f"{direction}. {way_out}"
             )
 
 
 def choose(
-    wanted: str | None, asked: Mapping[Direction, Impairment], *, netem_available: bool
+    wanted: str | None, requested: Mapping[Direction, Impairment], *, netem_available: bool
 ) -> str:
     """Return the backend of a lab: the one that is wanted, or the one that fits.
 
-    Where nobody wants a certain one, it is netem if the kernel has it and it does all that is
-    asked, else wire. Raises MachineError when the backend does not do what is asked.
+    Where ``wanted`` is None, it is netem if the kernel has it and it does all that is
+    requested, else wire. Raises MachineError when the backend does not do that.
     """
-    fits = netem_available and all(netem.unsupported(each) is None for each in asked.values())
+    fits = netem_available and all(
+        netem.unsupported(impairment) is None for impairment in requested.values()
+    )
     chosen = wanted or ("netem" if fits else "wire")
-    check(chosen, asked)
+    check(chosen, requested)
     return chosen

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from wanlat.emulator import addressing, rtnetlink
 from wanlat.emulator.addressing import CORE, End
-from wanlat.emulator.backends import Counters, ToldLateness, cannot_be_changed, netem_options
+from wanlat.emulator.backends import Counters, LatenessReport, cannot_be_changed, netem_options
 from wanlat.emulator.backends.sentinel import LOOPBACK, Sentinel
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
@@ -40,7 +40,7 @@ unsupported = netem.unsupported
 
 
 def available() -> bool:
-    """Tell whether the kernel has sch_netem, by putting one on this namespace's loopback.
+    """Return whether the kernel has sch_netem, by putting one on this namespace's loopback.
 
     Must be called where the loopback is ours: in the core namespace of a sandbox.
     """
@@ -63,10 +63,10 @@ def available() -> bool:
 
 @dataclass
 class _Port:
-    """The interface whose egress is one direction of a link, and what its netem does."""
+    """The interface that sends into one direction of a link, and what its netem does."""
 
     end: End
-    asked: Impairment
+    impairment: Impairment
     ledger: Ledger
     limit: int = 0
     held_until_ns: int = 0  # packets that were let in before the last change have left by then
@@ -80,8 +80,7 @@ class _Port:
 class NetemBackend:
     """One netem queueing discipline a direction.
 
-    ``seed`` is of the random draws, where the kernel has such a thing (Linux 6.6). ``window_ns``
-    are the instants (CLOCK_MONOTONIC) before and after the kernel took the last change.
+    ``seed`` is of the random draws, where the kernel has such a thing (Linux 6.6).
     """
 
     name = "netem"
@@ -91,7 +90,6 @@ class NetemBackend:
         self._network: Network | None = None
         self._ports: dict[Direction, _Port] = {}
         self._controls: dict[str, Socket] = {}
-        self.window_ns = (0, 0)
         self._lock = threading.Lock()
         self._unsettled: set[Direction] = set()
         self._timer: threading.Timer | None = None
@@ -112,13 +110,13 @@ class NetemBackend:
         links = [link for link in network.links if link.kind == "wan" or network.is_spliced(link)]
         self._bridge([link for link in links if network.is_spliced(link)])
         for link in links:
-            for direction, end, asked in zip(
+            for direction, end, impairment in zip(
                 link.directions, self._egress(link), (link.ab, link.ba), strict=True
             ):
                 self._open(end.namespace)
-                self._ports[direction] = _Port(end, asked, Ledger(asked))
+                self._ports[direction] = _Port(end, impairment, Ledger(impairment))
         self._exchange(
-            (direction, self._put(direction, netem.netem(port.asked), change=False))
+            (direction, self._put(direction, netem.netem(port.impairment), change=False))
             for direction, port in self._ports.items()
         )
         if self._ports:
@@ -135,7 +133,7 @@ class NetemBackend:
         self._send(CORE, requests)
 
     def _egress(self, link: Link) -> tuple[End, End]:
-        """Return the interfaces whose egress is the direction ab, ba."""
+        """Return the interfaces that send into the directions ab, ba."""
         assert self._network is not None
         if self._network.is_spliced(link):
             towards_a, towards_b = self._network.splice(link)
@@ -153,28 +151,28 @@ class NetemBackend:
     def stop(self) -> None:
         """Leave it to the kernel, which takes everything down with the namespaces."""
 
-    def change(self, changes: Mapping[Direction, Impairment]) -> int:
+    def change(self, changes: Mapping[Direction, Impairment]) -> tuple[int, int]:
         """Change parameters in place; packets already queued keep their due time.
 
-        Returns the instant at which the kernel had taken all of them. Those of one namespace go
-        in one call.
+        Returns the instants before and after the kernel took all of them. Those of one namespace
+        go in one call.
         """
         for direction in changes:
             if direction not in self._ports:
                 raise cannot_be_changed(direction)
         with self._lock:
-            self.window_ns = self._change(changes, self._limits(changes))
+            window_ns = self._change(changes, self._limits(changes))
             self._settle_later()
-        return self.window_ns[1]
+        return window_ns
 
     def _change(
         self, changes: Mapping[Direction, Impairment], limits: Mapping[Direction, int]
     ) -> tuple[int, int]:
         requests: list[tuple[Direction, Request]] = []
         for direction, impairment in changes.items():
-            asked = netem.netem(impairment)
-            asked = replace(asked, limit=limits.get(direction, asked.limit))
-            pair = [self._ports[direction].look(), self._put(direction, asked, change=True)]
+            parameters = netem.netem(impairment)
+            parameters = replace(parameters, limit=limits.get(direction, parameters.limit))
+            pair = [self._ports[direction].look(), self._put(direction, parameters, change=True)]
             # What is dropped between the look and the change counts as of the impairment that
             # may lose packets, if one of the two may.
             ordered = pair if may_lose(impairment) else pair[::-1]
@@ -189,11 +187,11 @@ class NetemBackend:
         after_ns = time.monotonic_ns()
         for direction, impairment in changes.items():
             port = self._ports[direction]
-            port.asked = impairment
+            port.impairment = impairment
             port.ledger.change(seen[direction], impairment)
         return before_ns, after_ns
 
-    def _put(self, direction: Direction, asked: Netem, *, change: bool) -> Request:
+    def _put(self, direction: Direction, parameters: Netem, *, change: bool) -> Request:
         """Return the request, and remember what the kernel then has.
 
         Every change gets a seed of its own: the kernel starts its random numbers anew, and would
@@ -202,10 +200,10 @@ class NetemBackend:
         port = self._ports[direction]
         text = f"{self._seed} {direction} {port.changes}"
         seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-        encoded = netem_options.encode(asked, seed, with_table=asked.table != port.table)
+        encoded = netem_options.encode(parameters, seed, with_table=parameters.table != port.table)
         port.changes += 1
-        port.limit = asked.limit
-        port.table = asked.table or port.table
+        port.limit = parameters.limit
+        port.table = parameters.table or port.table
         return rtnetlink.put_qdisc(port.end.index, port.end.name, "netem", encoded, change=change)
 
     # -- limits while old packets wait --------------------------------------------------------
@@ -218,16 +216,16 @@ class NetemBackend:
         wait behind the old ones. So the limit covers both until the old ones have left.
         """
         limits = {}
-        seen = self._exchange((each, self._ports[each].look()) for each in changes)
+        seen = self._exchange((direction, self._ports[direction].look()) for direction in changes)
         now_ns = time.monotonic_ns()
         for direction, following in changes.items():
             waiting, port = seen[direction].waiting, self._ports[direction]
             if waiting == 0:
                 continue
-            held_ns = port.asked.range_ns[1]
+            held_ns = port.impairment.range_ns[1]
             # A full queue of a rate stays full, whatever is changed: it has no old packets.
-            if port.asked.rate_bps and following.rate_bps is None:
-                held_ns += waiting * 8 * netem.PACKET_BYTES * 10**9 // port.asked.rate_bps
+            if port.impairment.rate_bps and following.rate_bps is None:
+                held_ns += waiting * 8 * netem.PACKET_BYTES * 10**9 // port.impairment.rate_bps
             port.held_until_ns = max(port.held_until_ns, now_ns + held_ns)
             wanted = netem.queue_limit(following, held_ns=port.held_until_ns - now_ns)
             limits[direction] = max(port.limit, wanted)
@@ -236,9 +234,9 @@ class NetemBackend:
         return limits
 
     def _settle_later(self) -> None:
-        """Have queues shrink to what was asked for once the old packets have left."""
+        """Have queues shrink to what was requested once the old packets have left."""
         if self._unsettled and self._timer is None:
-            first_ns = min(self._ports[each].held_until_ns for each in self._unsettled)
+            first_ns = min(self._ports[direction].held_until_ns for direction in self._unsettled)
             delay_s = max(0.0, (first_ns - time.monotonic_ns()) / 1e9) + _SETTLE_SLACK_S
             self._timer = threading.Timer(delay_s, self._settle)
             self._timer.daemon = True
@@ -248,9 +246,13 @@ class NetemBackend:
         with self._lock:
             self._timer = None
             now_ns = time.monotonic_ns()
-            due = {each for each in self._unsettled if self._ports[each].held_until_ns <= now_ns}
+            due = {
+                direction
+                for direction in self._unsettled
+                if self._ports[direction].held_until_ns <= now_ns
+            }
             self._unsettled -= due
-            too_long = {each: self._ports[each].asked for each in due}
+            too_long = {direction: self._ports[direction].impairment for direction in due}
             with contextlib.suppress(MachineError):  # the lab is about to end
                 self._change(too_long, {})
             self._settle_later()
@@ -258,12 +260,17 @@ class NetemBackend:
     # -- counters -----------------------------------------------------------------------------
 
     def counters(self) -> dict[Direction, Counters]:
-        """Return the queueing disciplines' own counters, losses told from drops (`Ledger`)."""
+        """Return the queueing disciplines' own counters, losses apart from drops (`Ledger`)."""
         with self._lock:
-            seen = self._exchange((each, port.look()) for each, port in self._ports.items())
-        return {each: port.ledger.counters(seen[each]) for each, port in self._ports.items()}
+            seen = self._exchange(
+                (direction, port.look()) for direction, port in self._ports.items()
+            )
+        return {
+            direction: port.ledger.counters(seen[direction])
+            for direction, port in self._ports.items()
+        }
 
-    def lateness(self, since: int) -> ToldLateness | None:
+    def lateness(self, since: int) -> LatenessReport | None:
         """Return how late a sentinel's packets left, whatever link they would have crossed."""
         return self._sentinel.since(since) if self._sentinel else None
 
@@ -293,7 +300,7 @@ class NetemBackend:
             ) from refusal
 
 
-# -- losses told from drops -------------------------------------------------------------------
+# -- losses apart from drops ------------------------------------------------------------------
 
 
 def _explained(impairment: Impairment, offered: int) -> tuple[float, float]:
@@ -350,5 +357,5 @@ class Ledger:
 
 
 def may_lose(impairment: Impairment) -> bool:
-    """Tell whether drops under an impairment are expected."""
+    """Return whether drops under an impairment are expected."""
     return impairment.loss_probability > 0 or impairment.rate_bps is not None

@@ -4,7 +4,7 @@ What netem does happens in the kernel's soft interrupts, ahead of every process.
 process and competes with the others: beside stores that compute, the scheduler lets it wait for a
 tick or two, now and then, and packets are late by milliseconds. A caller with CAP_SYS_NICE (root,
 usually) can do something about it from outside the lab; inside, in a user namespace of its own,
-nobody can.
+that cannot be done.
 
 A real-time process that is busy all the time would slow down whoever sends and receives through
 it. So it has the priority only while it needs little of a CPU, and competes as the others do while
@@ -28,7 +28,7 @@ _MODEST = 0.25  # of a CPU
 class RealTime:
     """Gives a process real-time priority while it is modest. Close it before the process ends.
 
-    ``allowed`` says whether that may be done.
+    ``allowed``: whether that may be done.
     """
 
     def __init__(self, pid: int) -> None:
@@ -79,22 +79,14 @@ class RealTime:
         return True
 
 
-def wire_of(supervisor_pid: int) -> int | None:
-    """Return the process id of a lab's wire, on the host; None where it has none."""
+def for_wire(supervisor_pid: int) -> RealTime | None:
+    """Look after the wire process of a lab; None where there is none or it may not be done."""
     with contextlib.suppress(OSError):
         children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text()
         for pid in map(int, children.split()):
             if Path(f"/proc/{pid}/comm").read_text() == "wire\n":
-                return pid
-    return None
-
-
-def for_wire(supervisor_pid: int) -> RealTime | None:
-    """Look after the wire process of a lab; None where there is none or it may not be done."""
-    with contextlib.suppress(OSError):
-        if (pid := wire_of(supervisor_pid)) is not None:
-            real_time = RealTime(pid)
-            if real_time.allowed:
-                return real_time
-            real_time.close()
+                real_time = RealTime(pid)
+                if real_time.allowed:
+                    return real_time
+                real_time.close()
     return None

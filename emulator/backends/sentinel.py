@@ -1,6 +1,6 @@
-"""How late netem releases packets, by packets whose due time is known.
+"""How late netem releases packets, by packets with a known due time.
 
-The kernel does not tell when it released a packet. So a datagram is sent every few milliseconds
+The kernel does not report when it released a packet. So a datagram is sent every few milliseconds
 through a netem of its own, on the loopback of the core namespace, which nothing else uses; its
 delay is longer than that interval, so that some are always on their way. The kernel stamps what
 arrives: a late wake-up of this process sends fewer of them, and makes none look late. A machine
@@ -18,7 +18,7 @@ from collections import deque
 
 from wanlat.bundle import BIN_NS  # the lab's first process needs nothing else of it
 from wanlat.emulator import rtnetlink
-from wanlat.emulator.backends import LateBin, ToldLateness, netem_options
+from wanlat.emulator.backends import LateBin, LatenessReport, netem_options
 from wanlat.topologies.netem import Netem
 
 _INTERVAL_NS = BIN_NS
@@ -29,7 +29,7 @@ _BEHIND_NS = 10 * _INTERVAL_NS
 _READ_WITHIN_NS = 50_000
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h
 _NUMBER, _TIME = struct.Struct("=Q"), struct.Struct("=qq")
-_FIRST = 25  # until then the kernel may not have begun to stamp (net_enable_timestamp())
+_FIRST = 25  # until then the kernel may not have started to stamp (net_enable_timestamp())
 LOOPBACK = (1, "lo")
 
 
@@ -52,13 +52,13 @@ class Sentinel:
         self._lock = threading.Lock()
         threading.Thread(target=self._send_all, name="sentinel", daemon=True).start()
 
-    def since(self, number: int) -> ToldLateness:
+    def since(self, number: int) -> LatenessReport:
         """Return the bins from a number on, and the number of the next."""
         with self._lock:
             self._take()
             self._close()
             known = max(0, number - (self._count - len(self._kept)))
-            return ToldLateness(list(itertools.islice(self._kept, known, None)), self._count)
+            return LatenessReport(list(itertools.islice(self._kept, known, None)), self._count)
 
     def _send_all(self) -> None:
         next_ns = time.monotonic_ns()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.emulator import syscalls
-from wanlat.emulator.backends import Counters, LateBin, ToldLateness, cannot_be_changed
-from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
+from wanlat.emulator.backends import Counters, LateBin, LatenessReport, cannot_be_changed
+from wanlat.emulator.capture import CaptureStatus, status_of, wan_directions
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
 from wanlat.emulator.process import how_it_ended
@@ -27,7 +27,7 @@ _AS_THEY_ARE = ("delay_ns", "jitter_ns", "reorder", "overtake", "loss", "duplica
 
 
 def unsupported(impairment: Impairment) -> str | None:
-    """Say what of an impairment this backend does not apply; None when it applies all of it."""
+    """Return what of an impairment this backend does not apply; None when it applies all of it."""
     return "corruption of packets" if impairment.corrupt else None
 
 
@@ -73,7 +73,7 @@ def _name_of(table: tuple[float, ...]) -> str:
 _STOP_S = 5.0
 _ANSWER_S = 60.0
 _CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
-_UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
+_UNREQUESTED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
 
 
 class WireBackend:
@@ -117,7 +117,7 @@ class WireBackend:
             {"a": a.name, "b": b.name, "ab": as_json(link.ab), "ba": as_json(link.ba)}
             for (a, b), link in zip(ends, self._links, strict=True)
         ]
-        self._ask({"op": "start", "seed": self._seed, "links": links})
+        self._query({"op": "start", "seed": self._seed, "links": links})
 
     def stop(self) -> None:
         """Have the program end in good order. Returns when it has, or after a while."""
@@ -128,23 +128,22 @@ class WireBackend:
             self._stream.finish()
             syscalls.wait_readable([end], _STOP_S)
 
-    def change(self, changes: dict[Direction, Impairment]) -> int:
+    def change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
         """Apply impairments to running links. Raises MachineError for a link that is cabled."""
         requests = []
         for direction, impairment in changes.items():
             if direction not in self._place:
                 raise cannot_be_changed(direction)
-            place, side = self._place[direction]
-            asked = self._tables.as_json(impairment)
-            requests.append({"link": place, "direction": side, "impairment": asked})
-        instant: int = self._ask({"op": "set", "changes": requests})["t_ns"]
-        return instant
+            encoded = self._tables.as_json(impairment)
+            requests.append(self._way(direction) | {"impairment": encoded})
+        instant: int = self._query({"op": "set", "changes": requests})["t_ns"]
+        return instant, instant
 
     def counters(self) -> dict[Direction, Counters]:
         """Return what the program counted."""
         if self._process is None:
             return {}
-        answer = self._ask({"op": "stats"})
+        answer = self._query({"op": "stats"})
         result: dict[Direction, Counters] = {}
         for link, sides in zip(self._links, answer["links"], strict=True):
             for direction, side in zip(link.directions, ("ab", "ba"), strict=True):
@@ -154,55 +153,67 @@ class WireBackend:
                     bytes=raw["bytes"],
                     lost=raw["lost"],
                     queue_drops=raw["queue_drops"],
-                    overflows=sum(raw[kind] for kind in _UNASKED_DROPS),
+                    overflows=sum(raw[kind] for kind in _UNREQUESTED_DROPS),
                 )
         return result
 
-    def lateness(self, since: int) -> ToldLateness | None:
+    def lateness(self, since: int) -> LatenessReport | None:
         """Return how late frames left, from bin ``since`` on; None where no link is spliced."""
         if self._process is None:
             return None
-        answer = self._ask({"op": "lateness", "since": since})
+        answer = self._query({"op": "lateness", "since": since})
         ways = [direction for link in self._links for direction in link.directions]
         bins = [
             LateBin(**late | {"direction": None if way is None else ways[way]})
             for late in answer["late"]
             for way in [late["direction"]]
         ]
-        return ToldLateness(bins, answer["next"])
+        return LatenessReport(bins, answer["next"])
 
     def plant_lateness(self, direction: Direction, late_ns: int, for_ns: int) -> int:
         """Be late in one direction for a while, for tests; return the instant it begins at."""
-        place, side = self._place[direction]
-        way = {"link": place, "direction": side}
-        asked = {"op": "plant_lateness", **way, "late_ns": late_ns, "for_ns": for_ns}
-        instant: int = self._ask(asked)["t_ns"]
+        planted = self._way(direction) | {"late_ns": late_ns, "for_ns": for_ns}
+        instant: int = self._query({"op": "plant_lateness", **planted})["t_ns"]
         return instant
 
-    def start_capture(self, request: Request) -> CaptureStatus:
-        """Have the program record what crosses the WAN links. Raises MachineError."""
+    def _way(self, direction: Direction) -> dict[str, Any]:
+        """Return a direction as the program takes it."""
+        place, side = self._place[direction]
+        return {"link": place, "direction": side}
+
+    def start_capture(
+        self, pcapng: str, rows: str, limit_bytes: int, snap_bytes: int
+    ) -> CaptureStatus:
+        """Have the program record what crosses the WAN links. Raises MachineError.
+
+        ``pcapng`` and ``rows`` are files as they can be opened in the lab.
+        """
         directions = wan_directions(self._links)
-        places = [(*self._place[direction], str(direction)) for direction in directions]
-        keys = ("link", "direction", "name")
-        wanted = asdict(request) | {
-            "directions": [dict(zip(keys, each, strict=True)) for each in places]
+        wanted = {
+            "pcapng": pcapng,
+            "rows": rows,
+            "limit_bytes": limit_bytes,
+            "snap_bytes": snap_bytes,
+            "directions": [
+                self._way(direction) | {"name": str(direction)} for direction in directions
+            ],
         }
-        return status_of(self._ask({"op": "capture", "capture": wanted}), directions)
+        return status_of(self._query({"op": "capture", "capture": wanted}), directions)
 
     def capture_status(self) -> CaptureStatus:
         """Return how the record stands."""
-        return status_of(self._ask({"op": "capture_status"}), wan_directions(self._links))
+        return status_of(self._query({"op": "capture_status"}), wan_directions(self._links))
 
     def stop_capture(self) -> CaptureStatus:
         """Have the record completed."""
-        return status_of(self._ask({"op": "capture_stop"}), wan_directions(self._links))
+        return status_of(self._query({"op": "capture_stop"}), wan_directions(self._links))
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _query(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._stream is not None
         if request["op"] in ("start", "set") and (tables := self._tables.unsent()):
             request = request | {"tables": tables}
         try:
-            answer: dict[str, Any] = self._stream.ask(request, _ANSWER_S)
+            answer: dict[str, Any] = self._stream.query(request, _ANSWER_S)
         except Closed:
             raise self._gone(request["op"]) from None
         except TimeoutError:
@@ -220,11 +231,11 @@ class WireBackend:
         assert self._process is not None
         code = None
         with contextlib.suppress(ChildProcessError):  # it is reaped already
-            # It is reaped elsewhere, where its end is told.
+            # It is reaped elsewhere, where its end is reported.
             end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
             assert end is not None
             code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
-        said = f"The wire process ended without an answer to {operation!r}"
+        message = f"The wire process ended without an answer to {operation!r}"
         if code is None or (code < 0 and -code not in _CRASHES):
-            return MachineError(f"{said}; its last words are above.")
-        return RuntimeError(f"{said}: it {how_it_ended(code)}; its last words are above.")
+            return MachineError(f"{message}; its last words are above.")
+        return RuntimeError(f"{message}: it {how_it_ended(code)}; its last words are above.")

@@ -16,8 +16,9 @@ more packets, and is judged by everything that was measured of it (``rounds``, `
 """
 
 from wanlat.emulator.calibration.document import calibrate
-from wanlat.emulator.calibration.pairs import Pair, pairs_of
+from wanlat.emulator.calibration.pairs import pairs_of
 from wanlat.emulator.calibration.rounds import Limits, blame
 from wanlat.emulator.calibration.tolerance import Tolerance
+from wanlat.emulator.prober import Pair
 
 __all__ = ["Limits", "Pair", "Tolerance", "blame", "calibrate", "pairs_of"]

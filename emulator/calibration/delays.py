@@ -1,4 +1,4 @@
-"""What a topology asks for of the delays of a path, as a distribution, and how delays fit it.
+"""The requested delays of a path as a distribution, and how delays fit it.
 
 A path's delay is the sum of its steps' delays, each fixed or drawn. What is measured is that sum
 and the lateness of the machine, so it is tested against the distribution of both: the requested
@@ -50,13 +50,15 @@ class Law:
 
     def cdf(self, delays_ms: Values) -> Values:
         """Return the probability of a delay of at most each of these."""
-        found: Values = np.interp(delays_ms, self.delays_ms, self.cumulated, left=0.0, right=1.0)
-        return found
+        probabilities: Values = np.interp(
+            delays_ms, self.delays_ms, self.cumulated, left=0.0, right=1.0
+        )
+        return probabilities
 
     def quantiles(self, probabilities: Sequence[float] | Values) -> Values:
         """Return the delays that these parts of all packets do not exceed, ms."""
-        found: Values = np.interp(np.asarray(probabilities), self.cumulated, self.delays_ms)
-        return found
+        delays_ms: Values = np.interp(np.asarray(probabilities), self.cumulated, self.delays_ms)
+        return delays_ms
 
     def later_by(self, errors_ms: Values) -> Law:
         """Return the distribution of a draw from this one plus one of ``errors_ms``."""
@@ -150,7 +152,7 @@ class Fit:
 
 
 def fit(delays_ms: Values, steps: Sequence[Impairment], errors_ms: Values) -> Fit:
-    """Test one-way delays against what ``steps`` ask for.
+    """Test one-way delays against what ``steps`` request.
 
     ``errors_ms`` are those of the same path with jitter off.
     """

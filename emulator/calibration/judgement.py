@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from wanlat.emulator.calibration.counts import (
-    UNNOTICED_CORRUPTION,
-    corrupted_part,
-    duplicated_part,
-    inflation,
-    lost_part,
-    mean_burst,
-    p_value,
-    p_value_between,
-    spoilt_part,
-)
-from wanlat.emulator.calibration.delays import (
-    PROBABILITIES,
-    Values,
-    fit,
-    milliseconds,
-    path_law,
-)
-from wanlat.emulator.calibration.pairs import Pair
+from wanlat.emulator.calibration import counts
+from wanlat.emulator.calibration.delays import PROBABILITIES, Values, fit, milliseconds, path_law
 from wanlat.emulator.calibration.passes import ONE_WAY_STEP_S, TOGETHER, BothWays
 from wanlat.emulator.calibration.rounds import Finding, Judged, Round, is_certain, too_few
 from wanlat.emulator.calibration.tolerance import Tolerance
-from wanlat.emulator.prober import ECHO_BYTES, ETHERNET_BYTES, Probes
+from wanlat.emulator.prober import ECHO_BYTES, ETHERNET_BYTES, Pair, Probes
 from wanlat.topologies import shapes
 from wanlat.topologies.resolve import Impairment, Plan
 
@@ -70,7 +54,7 @@ def transmission_ms(steps: Steps) -> float:
 
 
 def counts_of(echoes: Probes) -> dict[str, Any]:
-    """Return what an entry tells of the number of echoes."""
+    """Return the counts of echoes, as an entry has them."""
     return {
         "lost": echoes.lost,
         "sent": echoes.sent,
@@ -88,11 +72,11 @@ def judge_delay(plan: Plan, pair: Pair, delay: Probes, tolerance: Tolerance, thi
     few = too_few(delay, this)
     if not rtt_ms.size:
         return entry | {"error_ms": None}, few or [Finding("no probe came back")]
-    asked_ms = plan.rtt_ms(*pair)
-    late_ms = rtt_ms - asked_ms - transmission_ms(steps)
+    requested_ms = plan.rtt_ms(*pair)
+    late_ms = rtt_ms - requested_ms - transmission_ms(steps)
     errors_ms = np.abs(late_ms)
     entry["error_ms"] = {"p50": float(np.median(errors_ms)), "p99": percentile99(errors_ms)}
-    findings = few or list(_delay_faults(late_ms, entry["error_ms"], tolerance, asked_ms, this))
+    findings = few or list(_delay_faults(late_ms, entry["error_ms"], tolerance, requested_ms, this))
     if delay.overtaken and not any(step.reorder or step.overtake for step in steps):
         words = f"{delay.overtaken} echoes overtaken, no reordering requested"
         findings.append(Finding(words))
@@ -125,22 +109,18 @@ def judge_delivery(
 ) -> Judged:
     """Judge packets sent one way by their number; ``bare_ms``: what the path itself takes."""
     steps = plan.path(*pair)
-    found = _delivery_figures(steps, delivery, bare_ms)
-    return {"delivery": found}, [
-        *_delivery_faults(steps, found, tolerance, this),
-        *_burst_faults(found, delivery.bursts.size),
-        *_order_faults(steps, found),
+    counted = _delivery_figures(steps, delivery, bare_ms)
+    return {"delivery": counted}, [
+        *_delivery_faults(steps, counted, tolerance, this),
+        *_burst_faults(counted, delivery.bursts.size),
+        *_order_faults(steps, counted),
     ]
 
 
 def _delay_faults(
-    late_ms: Values,
-    error_ms: dict[str, float],
-    tolerance: Tolerance,
-    rtt_ms: float,
-    this: Round,
+    late_ms: Values, error_ms: dict[str, float], tolerance: Tolerance, rtt_ms: float, this: Round
 ) -> Iterator[Finding]:
-    """What single delays tell: ``late_ms`` with their signs, ``error_ms`` without.
+    """Judge single delays: ``late_ms`` with their signs, ``error_ms`` without.
 
     A median that is off is the link's where the quarter that suffered least is off too, and so is
     every share of packets that were early.
@@ -187,24 +167,20 @@ def _jitter_figures(steps: Steps, still_ns: Any, delays_ns: Any) -> dict[str, An
         return None
     errors_ms = milliseconds(still_ns) - sum(step.delay_ns for step in steps) / 1e6
     delays_ms = milliseconds(delays_ns)
-    found = fit(delays_ms, steps, errors_ms)
+    fitted = fit(delays_ms, steps, errors_ms)
     expected = path_law(steps).later_by(errors_ms)
     return {
         "distribution": names[0] if len(names) == 1 else f"sum of {' and '.join(names)}",
-        "n": found.n,
-        "distance": found.distance,
-        "spread": found.spread,
-        "p_value": found.p_value,
-        "early_p_value": found.early_p_value,
+        **asdict(fitted),
         "requested_quantiles_ms": expected.quantiles(PROBABILITIES).tolist(),
         "measured_quantiles_ms": np.quantile(delays_ms, PROBABILITIES).tolist(),
     }
 
 
-def _jitter_faults(found: dict[str, Any], tolerance: Tolerance, this: Round) -> Iterator[Finding]:
+def _jitter_faults(ways: dict[str, Any], tolerance: Tolerance, this: Round) -> Iterator[Finding]:
     """How delays fit. A machine makes packets late; what is early is the link."""
     alpha = this.alpha(tolerance.alpha)
-    for name, way in found.items():
+    for name, way in ways.items():
         if way is not None and way["p_value"] < alpha:
             yield Finding(
                 f"jitter on the way {name} is not {way['distribution']} as requested "
@@ -218,27 +194,27 @@ def _jitter_faults(found: dict[str, Any], tolerance: Tolerance, this: Round) -> 
 def echo_faults(
     steps: Steps, entry: dict[str, Any], alpha: float, this: Round, crowded: float = 0.0
 ) -> Iterator[Finding]:
-    """What an entry's counts of round trips tell of loss and of packets that nobody sent.
+    """Judge an entry's counts of round trips: losses, copies, damage.
 
     ``crowded``: the part that may find a queue full which others fill.
     """
-    lost, sent, part = entry["lost"], entry["sent"], spoilt_part(steps)
+    lost, sent, part = entry["lost"], entry["sent"], counts.spoilt_part(steps)
     if crowded:
-        p = p_value_between(lost, sent, part, min(1.0, part + crowded))
-    elif corrupted_part(steps):
-        least = 1 - (1 - lost_part(steps)) * (
-            1 - corrupted_part(steps) * (1 - UNNOTICED_CORRUPTION)
+        p = counts.p_value_between(lost, sent, part, min(1.0, part + crowded))
+    elif counts.corrupted_part(steps):
+        least = 1 - (1 - counts.lost_part(steps)) * (
+            1 - counts.corrupted_part(steps) * (1 - counts.UNNOTICED_CORRUPTION)
         )
-        p = p_value_between(lost, sent, least, part)
+        p = counts.p_value_between(lost, sent, least, part)
     else:
-        p = p_value(lost, sent, part, inflation(steps))
+        p = counts.p_value(lost, sent, part, counts.inflation(steps))
     if p < this.alpha(alpha) or (lost and p == 0):
-        asked = f"requested {part:.2%}" if part else "none requested"
-        yield Finding(f"{lost} of {sent} probes lost, {asked}", is_final=is_certain(p, alpha))
-    if entry["duplicated"] and not duplicated_part(steps):
+        requested = f"requested {part:.2%}" if part else "none requested"
+        yield Finding(f"{lost} of {sent} probes lost, {requested}", is_final=is_certain(p, alpha))
+    if entry["duplicated"] and not counts.duplicated_part(steps):
         words = f"{entry['duplicated']} of {sent} probes came back twice, no duplication requested"
         yield Finding(words)
-    if entry["corrupted"] and not corrupted_part(steps):
+    if entry["corrupted"] and not counts.corrupted_part(steps):
         yield Finding(f"{entry['corrupted']} of {sent} probes damaged, no corruption requested")
 
 
@@ -255,7 +231,7 @@ def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[st
     )
     lossy = [step for step in steps if step.loss_probability]
     bursts = delivery.bursts
-    length = mean_burst(lossy[0].bursts) if len(lossy) == 1 and lossy[0].bursts else math.inf
+    length = counts.mean_burst(lossy[0].bursts) if len(lossy) == 1 and lossy[0].bursts else math.inf
     return {
         "sent": delivery.sent,
         "lost": max(0, delivery.lost - delivery.damaged),
@@ -267,9 +243,9 @@ def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[st
         else 0,
         "mean_burst": float(bursts.mean()) if bursts.size else None,
         "requested": {
-            "loss": lost_part(steps),
-            "duplicate": duplicated_part(steps),
-            "corrupt": corrupted_part(steps),
+            "loss": counts.lost_part(steps),
+            "duplicate": counts.duplicated_part(steps),
+            "corrupt": counts.corrupted_part(steps),
             "overtake": overtake,
             "mean_burst": length if math.isfinite(length) else None,
         },
@@ -277,40 +253,45 @@ def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[st
 
 
 def _delivery_faults(
-    steps: Steps, found: dict[str, Any], tolerance: Tolerance, this: Round
+    steps: Steps, counted: dict[str, Any], tolerance: Tolerance, this: Round
 ) -> Iterator[Finding]:
-    """What counts tell: each with how probable it is, if the link does what was requested."""
-    asked, sent, damaged = found["requested"], found["sent"], found["damaged"]
-    loss, corrupt = asked["loss"], asked["corrupt"]
-    counted = [("duplicated", asked["duplicate"] * (1 - loss), 1.0)]
+    """Compare counts with what was requested, each by how probable it is on a right link."""
+    requested, sent, damaged = counted["requested"], counted["sent"], counted["damaged"]
+    loss, corrupt = requested["loss"], requested["corrupt"]
+    expected = [("duplicated", requested["duplicate"] * (1 - loss), 1.0)]
     if not corrupt:
-        counted.append(("lost", loss, inflation(steps)))
-        counted.append(("damaged", 0.0, 1.0))
-    if asked["overtake"]:
-        counted.append(("undelayed", asked["overtake"], 1.0))
+        expected.append(("lost", loss, counts.inflation(steps)))
+        expected.append(("damaged", 0.0, 1.0))
+    if requested["overtake"]:
+        expected.append(("undelayed", requested["overtake"], 1.0))
     judged = [
-        (p_value(found[name], sent, part, raised), f"{found[name]} of {sent} packets {name}", part)
-        for name, part, raised in counted
+        (
+            counts.p_value(counted[name], sent, part, raised),
+            f"{counted[name]} of {sent} packets {name}",
+            part,
+        )
+        for name, part, raised in expected
     ]
     if corrupt:  # a bit flipped in a header is a packet lost: judged together
-        spoilt = found["lost"] + damaged
+        spoilt = counted["lost"] + damaged
         least, most = (
-            1 - (1 - loss) * (1 - corrupt * noticed) for noticed in (1 - UNNOTICED_CORRUPTION, 1)
+            1 - (1 - loss) * (1 - corrupt * noticed)
+            for noticed in (1 - counts.UNNOTICED_CORRUPTION, 1)
         )
-        p = p_value_between(spoilt, sent, least, most) if damaged else 0.0
-        judged.append((p, f"{damaged} of {sent} packets damaged, {found['lost']} lost", most))
+        p = counts.p_value_between(spoilt, sent, least, most) if damaged else 0.0
+        judged.append((p, f"{damaged} of {sent} packets damaged, {counted['lost']} lost", most))
     for p, words, part in judged:
         if p < this.alpha(tolerance.alpha) or p == 0:
-            asked_for = f"{part * 100:.3g} %" if part else "none"
+            share = f"{part * 100:.3g} %" if part else "none"
             certain = is_certain(p, tolerance.alpha)
-            yield Finding(f"{words}, requested {asked_for}", is_final=certain)
+            yield Finding(f"{words}, requested {share}", is_final=certain)
 
 
-def _burst_faults(found: dict[str, Any], bursts: int) -> Iterator[Finding]:
+def _burst_faults(counted: dict[str, Any], bursts: int) -> Iterator[Finding]:
     """``bursts``: how many runs of lost packets were seen."""
-    requested, mean = found["requested"]["mean_burst"], found["mean_burst"]
+    requested, mean = counted["requested"]["mean_burst"], counted["mean_burst"]
     if requested is None or bursts < 10:
-        return  # too few to tell
+        return  # too few to judge
     # Lengths of bursts are about geometric, and the deviation of a mean falls with their number.
     deviation = math.sqrt(max(requested * (requested - 1), 0.1) / bursts)
     allowed = _BURSTS_OFF * requested + _BURST_DEVIATIONS * deviation
@@ -323,13 +304,13 @@ def _burst_faults(found: dict[str, Any], bursts: int) -> Iterator[Finding]:
         )
 
 
-def _order_faults(steps: Steps, found: dict[str, Any]) -> Iterator[Finding]:
+def _order_faults(steps: Steps, counted: dict[str, Any]) -> Iterator[Finding]:
     by_jitter = any(step.reorder and step.jitter_ns for step in steps)
-    if found["overtaken"] and not by_jitter and not any(step.overtake for step in steps):
+    if counted["overtaken"] and not by_jitter and not any(step.overtake for step in steps):
         yield Finding(
-            f"{found['overtaken']} packets of one flow overtaken, no reordering requested"
+            f"{counted['overtaken']} packets of one flow overtaken, no reordering requested"
         )
-    if by_jitter and not found["overtaken"]:
+    if by_jitter and not counted["overtaken"]:
         low, high = path_law(steps).quantiles([0.25, 0.75])
         if high - low > 2000 * ONE_WAY_STEP_S * TOGETHER:  # neighbours would change places
-            yield Finding(f"none of {found['sent']} packets overtaken, reordering requested")
+            yield Finding(f"none of {counted['sent']} packets overtaken, reordering requested")

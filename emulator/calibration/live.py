@@ -14,20 +14,15 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from wanlat.emulator.calibration import judgement
 from wanlat.emulator.calibration.counts import lost_part
 from wanlat.emulator.calibration.delays import EARLY_MS, Values, milliseconds, path_law
-from wanlat.emulator.calibration.judgement import (
-    counts_of,
-    echo_faults,
-    figures,
-    transmission_ms,
-)
-from wanlat.emulator.calibration.pairs import Pair, batches, directions_of
-from wanlat.emulator.calibration.passes import interval_s
+from wanlat.emulator.calibration.pairs import batches, directions_of
+from wanlat.emulator.calibration.passes import interval_s, longest_ns
 from wanlat.emulator.calibration.rate import FRAME_BITS, Rated, by_train
 from wanlat.emulator.calibration.rounds import (
     Finding,
@@ -38,9 +33,10 @@ from wanlat.emulator.calibration.rounds import (
     too_few,
 )
 from wanlat.emulator.calibration.tolerance import Tolerance
+from wanlat.emulator.closing import Closing
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
-from wanlat.emulator.prober import Numbers, Prober, Probes
+from wanlat.emulator.prober import Numbers, Pair, Prober, Probes
 from wanlat.topologies.resolve import Impairment, Plan
 
 WHILE_RUNNING = Tolerance(median_ms=1.0, near_median_ms=0.5, rate=0.1)
@@ -63,27 +59,27 @@ _SEEN_BPS = 50e6  # a rate below is seen through a jitter
 
 @dataclass(frozen=True)
 class _Route:
-    """A pair of nodes, what is to be in force there and back, and the directions asked about."""
+    """A pair of nodes, what is to be in force there and back, and the directions to be measured."""
 
     pair: Pair
     there: tuple[Impairment, ...]
     back: tuple[Impairment, ...]
-    asked: tuple[Direction, ...] = ()
+    targets: tuple[Direction, ...] = ()
 
     @classmethod
-    def of(
+    def between(
         cls,
         plan: Plan,
         pair: Pair,
         expected: Mapping[Direction, Impairment],
-        asked: Collection[Direction] = (),
+        targets: Collection[Direction] = (),
     ) -> _Route:
         there, back = directions_of(plan, pair), directions_of(plan, pair[::-1])
         return cls(
             pair,
-            tuple(expected[each] for each in there),
-            tuple(expected[each] for each in back),
-            tuple(each for each in (*there, *back) if each in asked),
+            tuple(expected[direction] for direction in there),
+            tuple(expected[direction] for direction in back),
+            tuple(direction for direction in (*there, *back) if direction in targets),
         )
 
     @property
@@ -118,21 +114,21 @@ def _burst(steps: Sequence[Impairment]) -> tuple[int, float]:
     Where there is to be no rate, so many that one would be seen through the jitter. Else as many
     as find room in the queue and are over soon.
     """
-    if (rated := Rated.of(steps)) is None:
+    if (rated := Rated.on_path(steps)) is None:
         jitter_s = sum(step.range_ns[1] - step.range_ns[0] for step in steps) / 1e9
         return _PACKETS + min(_MOST_PACKETS, int(jitter_s * _SEEN_BPS / FRAME_BITS)), 0.0
     room = min(_PACKETS, int(0.85 * 8 * rated.queue_bytes / FRAME_BITS))
     return max(3, min(room, int(_LONGEST_BURST_S / rated.packet_s))), rated.packet_s
 
 
-def pairs_between_sites(plan: Plan, asked: str, seed: int) -> list[Pair]:
-    """Return a pair of nodes for every two sites, those from the site of ``asked`` first.
+def pairs_between_sites(plan: Plan, target: str, seed: int) -> list[Pair]:
+    """Return a pair of nodes for every two sites, those from the site of ``target`` first.
 
     Of many sites, all pairs from that site, and others as the seed draws them.
     """
-    here = plan.node(asked).site
-    first = {site.name: site.nodes[0].name for site in plan.sites} | {here: asked}
-    near = [(asked, name) for site, name in first.items() if site != here]
+    here = plan.node(target).site
+    first = {site.name: site.nodes[0].name for site in plan.sites} | {here: target}
+    near = [(target, name) for site, name in first.items() if site != here]
     others = [(first[a], first[b]) for a, b in combinations(first, 2) if here not in (a, b)]
     room = max(0, _PAIRS - len(near))
     if len(others) > room:
@@ -140,7 +136,7 @@ def pairs_between_sites(plan: Plan, asked: str, seed: int) -> list[Pair]:
     return near + others
 
 
-class BetweenSites:
+class BetweenSites(Closing):
     """Measures the RTT of pairs again and again, each time in a moment. A context manager.
 
     For who changes all WAN links together and wants to know what came of it: echoes alone, and
@@ -153,10 +149,8 @@ class BetweenSites:
         nodes = sorted({name for pair in pairs for name in pair})
         self._prober = Prober(lab, nodes, RTT_STEP.late_ms)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the prober."""
         self._prober.close()
 
     def measure(self) -> list[dict[str, Any]]:
@@ -168,16 +162,16 @@ class BetweenSites:
         the lab ends.
         """
         in_force = self._lab.impairments
-        routes = [_Route.of(self._lab.plan, pair, in_force) for pair in self._pairs]
+        routes = [_Route.between(self._lab.plan, pair, in_force) for pair in self._pairs]
         count = max(_STEP_FEWEST, min(_STEP_MOST, _STEP_ECHOES // len(routes)))
-        longest_s = 3.0 + 4 * max(_longest_s(route.steps) for route in routes)
-        found = measure_in_rounds(
+        longest_s = 3.0 + 4 * max(longest_ns(route.steps) / 1e9 for route in routes)
+        outcomes = measure_in_rounds(
             routes,
             lambda todo, size: _echoes(self._lab, self._prober, todo, size * count),
             judge_rtt_step,
             Limits((1, 1, 2), 0.15, longest_s),
         )
-        return [found[route].entry | found[route].verdict for route in routes]
+        return [outcomes[route].entry | outcomes[route].verdict for route in routes]
 
 
 def judge_rtt_step(route: _Route, echoes: Probes, this: Round) -> Judged:
@@ -202,17 +196,17 @@ def recalibrate(
 ) -> list[dict[str, Any]]:
     """Measure pairs of nodes between which packets pass ``directions``, every one of them.
 
-    Each is to be what the topology asks of it, with changes that were made to stay, and whatever
+    Each is to be what the topology requests, with changes that were made to stay, and whatever
     else is on the way, what is in force. Returns an entry for each pair: ``from``, ``to``,
     ``directions``, ``requested_rtt_ms``, ``requested_jitter_ms``, ``requested_loss``,
     ``measured_rtt_ms`` (median), ``rtt_ms`` (figures), ``sent``, ``lost``, ``duplicated``,
-    ``corrupted``, ``rate`` (each way: ``requested_bps``, ``measured_bps``; None where nothing can
-    be said), ``rounds``, ``late``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or
+    ``corrupted``, ``rate`` (each way: ``requested_bps``, ``measured_bps``; None where nothing
+    is known), ``rounds``, ``late``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or
     ``unmeasured`` where something else cuts every way over that link. Raises MachineError when the
     lab ends.
     """
     expected = lab.impairments | {
-        each: value for each, value in lab.settled.items() if each in set(directions)
+        direction: value for direction, value in lab.settled.items() if direction in set(directions)
     }
     routes = list(_routes(lab.plan, list(dict.fromkeys(directions)), expected))
     todo = [route for route in routes if not route.cut]
@@ -231,7 +225,7 @@ def recalibrate(
                 for route in unclear
             }
 
-        found = measure_in_rounds(
+        outcomes = measure_in_rounds(
             todo,
             send,
             lambda route, evidence, this: judge_healed(
@@ -240,7 +234,7 @@ def recalibrate(
             limits,
         )
     return [
-        found[route].entry | found[route].verdict if route in found else _unmeasured(route)
+        outcomes[route].entry | outcomes[route].verdict if route in outcomes else _unmeasured(route)
         for route in routes
     ]
 
@@ -252,26 +246,28 @@ def _routes(
     left = dict.fromkeys(directions)
     while left:
         wanted = next(iter(left))
-        routes = [_Route.of(plan, pair, expected, directions) for pair in _pairs_over(plan, wanted)]
+        routes = [
+            _Route.between(plan, pair, expected, directions) for pair in _pairs_over(plan, wanted)
+        ]
         if not routes:  # a node that is alone in a topology of one site
             del left[wanted]
             continue
-        # As little as possible that is not asked about, and as much as possible that is.
+        # As little as possible beside the directions to be measured, and as many of those.
         route = min(
             routes,
-            key=lambda each: (
-                bool(each.cut),
-                len(each.steps) - len(each.asked),
-                -sum(way in left for way in each.asked),
+            key=lambda candidate: (
+                bool(candidate.cut),
+                len(candidate.steps) - len(candidate.targets),
+                -sum(way in left for way in candidate.targets),
             ),
         )
-        for each in route.asked:
-            left.pop(each, None)
+        for direction in route.targets:
+            left.pop(direction, None)
         yield route
 
 
 def _pairs_over(plan: Plan, direction: Direction) -> Iterator[Pair]:
-    """Yield pairs of nodes whose way there passes a direction; a few of them."""
+    """Yield pairs of nodes with a direction on their way there; a few of them."""
     few = 4
     if direction.kind == "wan":
         for a in plan.site(direction.source).nodes[:few]:
@@ -282,30 +278,26 @@ def _pairs_over(plan: Plan, direction: Direction) -> Iterator[Pair]:
         (link.node, link.site) == (direction.source, direction.target) for link in plan.lan_links
     )
     node = plan.node(direction.source if is_up else direction.target)
-    near = [one for one in plan.site(node.site).nodes if one != node]
-    far = [one for one in plan.nodes if one.site != node.site]
+    near = [other for other in plan.site(node.site).nodes if other != node]
+    far = [other for other in plan.nodes if other.site != node.site]
     for other in (*near[:few], *far[: 2 * few]):
         yield (node.name, other.name) if is_up else (other.name, node.name)
 
 
-def _longest_s(steps: Sequence[Impairment]) -> float:
-    return sum(step.range_ns[1] for step in steps) / 1e9
-
-
 def _echoes(lab: Lab, prober: Prober, routes: Sequence[_Route], count: int) -> dict[_Route, Probes]:
     pairs = [route.pair for route in routes]
-    patience_s = 1.2 * max(_longest_s(route.steps) for route in routes) + 0.2
+    patience_s = 1.2 * max(longest_ns(route.steps) / 1e9 for route in routes) + 0.2
     every_s = interval_s(lab.plan, pairs, step_s=0.001)  # the store needs the machine, too
     many_flows = lab.backend == "wire"
-    found = prober.measure(pairs, count, every_s, patience_s, many_flows=many_flows)
-    return {route: found[route.pair] for route in routes}
+    echoes = prober.measure(pairs, count, every_s, patience_s, many_flows=many_flows)
+    return {route: echoes[route.pair] for route in routes}
 
 
 def _bursts(plan: Plan, prober: Prober, routes: Sequence[_Route], times: int) -> dict[Pair, Probes]:
     """Send bursts of full packets each way; ways that share a link take turns."""
     ways = {route.pair: route.there for route in routes}
     ways |= {route.pair[::-1]: route.back for route in routes}
-    found: dict[Pair, Probes] = {}
+    bursts: dict[Pair, Probes] = {}
     for batch in batches(plan, list(ways)):
         sizes = {pair: _burst(ways[pair]) for pair in batch}
         every_s = 0.005 + max(1.3 * length * packet_s for length, packet_s in sizes.values())
@@ -313,9 +305,9 @@ def _bursts(plan: Plan, prober: Prober, routes: Sequence[_Route], times: int) ->
             pair: [turn * every_s for turn in range(times) for _ in range(length)]
             for pair, (length, _) in sizes.items()
         }
-        patience_s = every_s + max(_longest_s(ways[pair]) for pair in batch) + 0.05
-        found |= prober.send_full(due_s, patience_s)
-    return found
+        patience_s = every_s + max(longest_ns(ways[pair]) / 1e9 for pair in batch) + 0.05
+        bursts |= prober.send_full(due_s, patience_s)
+    return bursts
 
 
 def _unmeasured(route: _Route) -> dict[str, Any]:
@@ -333,23 +325,23 @@ def _unmeasured(route: _Route) -> dict[str, Any]:
 def _judge_echoes(
     route: _Route, echoes: Probes, tolerance: Tolerance, this: Round
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """Return what an entry tells of the echoes, and what is wrong with their number."""
+    """Return an entry of the echoes, and what is wrong with their number."""
     rtt_ms = milliseconds(echoes.rtt_ns)
     entry = {
         "from": route.pair[0],
         "to": route.pair[1],
-        "directions": [str(each) for each in route.asked],
+        "directions": [str(direction) for direction in route.targets],
         "requested_rtt_ms": sum(step.delay_ns for step in route.steps) / 1e6,
         "requested_jitter_ms": sum(step.jitter_ns for step in route.steps) / 1e6,
         "requested_loss": lost_part(route.steps),
         "measured_rtt_ms": float(np.median(rtt_ms)) if rtt_ms.size else None,
-        "rtt_ms": figures(rtt_ms),
-        **counts_of(echoes),
+        "rtt_ms": judgement.figures(rtt_ms),
+        **judgement.counts_of(echoes),
     }
     if not rtt_ms.size and echoes.missing.all():
         return entry, [Finding("no probe came back")]
     crowded = _CROWDED if any(step.rate_bps for step in route.steps) else 0.0
-    return entry, list(echo_faults(route.steps, entry, tolerance.alpha, this, crowded))
+    return entry, list(judgement.echo_faults(route.steps, entry, tolerance.alpha, this, crowded))
 
 
 def judge_healed(
@@ -358,7 +350,7 @@ def judge_healed(
     """Return the entry of a route that was healed, and what is wrong.
 
     A rate is judged by the delays of full packets sent at once: each waits for those before it. So
-    a rate that nobody requested makes them late, and one that is not there, early.
+    a rate that was not requested makes them late, and one that is not there, early.
     ``keeps_order``: of a link, so that a packet may wait for one that was drawn a longer delay.
     """
     echoes = evidence.echoes
@@ -380,10 +372,14 @@ def judge_healed(
         findings += too_few(full, this, _ENOUGH) or _delay_faults(
             f"{where}, in bursts of {length}", steps, full_ms, tolerance, this, True
         )
-        spreads_s = [np.ptp(each) / 1e9 for each in by_train(full, length) if each.size == length]
-        rates_bps = [FRAME_BITS * (length - 1) / max(each, 1e-6) for each in spreads_s]
+        spreads_s = [
+            np.ptp(arrived_ns) / 1e9
+            for arrived_ns in by_train(full, length)
+            if arrived_ns.size == length
+        ]
+        rates_bps = [FRAME_BITS * (length - 1) / max(spread_s, 1e-6) for spread_s in spreads_s]
         entry["rate"][name] = {
-            "requested_bps": rated.rate_bps if (rated := Rated.of(steps)) else None,
+            "requested_bps": rated.rate_bps if (rated := Rated.on_path(steps)) else None,
             "measured_bps": float(np.median(rates_bps)) if rates_bps else None,
         }
     return entry, findings
@@ -415,7 +411,7 @@ def _delay_faults(
     this: Round,
     keeps_order: bool = False,
 ) -> list[Finding]:
-    """What quantiles of the delays tell, within what chance does to so many draws.
+    """Judge quantiles of the delays, within what chance does to so many draws.
 
     By the inequality of Dvoretzky, Kiefer and Wolfowitz, with Massart's constant (1990). Early
     packets are the link's; late ones are where all quantiles that are judged are late.
@@ -426,13 +422,13 @@ def _delay_faults(
     alpha = max(this.alpha(tolerance.alpha), 1e-12)
     chance = math.sqrt(math.log(2 / alpha) / (2 * delays_ms.size)) if drawn else 0.0
 
-    def asked_ms(probability: float) -> float:
+    def requested_ms(probability: float) -> float:
         return float(law.quantiles([min(1.0, max(0.0, probability))])[0])
 
     findings = []
     if not any(step.overtake for step in steps):
         for q in _EARLIEST:
-            measured, least = float(np.quantile(delays_ms, q)), asked_ms(q - chance)
+            measured, least = float(np.quantile(delays_ms, q)), requested_ms(q - chance)
             if measured < least - EARLY_MS:
                 findings.append(
                     Finding(
@@ -445,8 +441,8 @@ def _delay_faults(
     late_ms = tolerance.median_for(sum(step.delay_ns for step in steps) / 1e6)
     late = []
     for q, allowed_ms in _LATEST[:1] if crowded else _LATEST:
-        most = asked_ms(1.0 if keeps_order else q + chance)
-        most += max(late_ms, allowed_ms) + transmission_ms(steps)
+        most = requested_ms(1.0 if keeps_order else q + chance)
+        most += max(late_ms, allowed_ms) + judgement.transmission_ms(steps)
         measured = float(np.quantile(delays_ms, q))
         if measured > most:
             share = float(np.mean(delays_ms > most))

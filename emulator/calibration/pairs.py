@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from wanlat.emulator.links import Direction, lan_down, lan_up, wan
+from wanlat.emulator.prober import Pair
 from wanlat.topologies.resolve import Plan
-
-Pair = tuple[str, str]
 
 _MAX_PAIRS = 132  # every ordered pair up to 12 nodes
 

@@ -53,7 +53,7 @@ class Rated:
         return FRAME_BITS / self.rate_bps
 
     @classmethod
-    def of(cls, steps: Sequence[Impairment]) -> Rated | None:
+    def on_path(cls, steps: Sequence[Impairment]) -> Rated | None:
         """Return that of a path; None where no rate is requested."""
         rates = [step.rate_bps for step in steps if step.rate_bps is not None]
         rooms = [step.room_bytes for step in steps if step.room_bytes is not None]
@@ -164,12 +164,15 @@ def judge_rate(
     steps: Sequence[Impairment], trains_bps: Sequence[float | None], tolerance: Tolerance
 ) -> Judged:
     """Judge trains on a path with a rate. It is final where they agree on another one."""
-    rated = Rated.of(steps)
+    rated = Rated.on_path(steps)
     assert rated is not None
     known = [rate_bps for rate_bps in trains_bps if rate_bps is not None]
-    asked, length_s = bits_a_second(rated.rate_bps), Train.for_rate(rated).length * rated.packet_s
+    requested, length_s = (
+        bits_a_second(rated.rate_bps),
+        Train.for_rate(rated).length * rated.packet_s,
+    )
     allowed = max(tolerance.rate, _STAMP_S / length_s)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "requested_bps": rated.rate_bps,
         "measured_bps": None,
         "error": None,
@@ -177,20 +180,20 @@ def judge_rate(
         "trains": len(known),
         "spread": None,
     }
-    entry = {"rate": found}
+    entry = {"rate": figures}
     if len(known) < _ENOUGH:
         words = (
-            f"the rate of {asked} could not be measured: this machine does not send, or does not "
-            "pass on, so many packets. Ask for a lower rate, or for none"
+            f"the rate of {requested} could not be measured: this machine does not send, or does "
+            "not pass on, so many packets. Ask for a lower rate, or for none"
         )
         return entry, [Finding(words, is_final=False)]
     measured_bps, width_bps = densest(known)
     error, spread = measured_bps / rated.rate_bps - 1, width_bps / rated.rate_bps
-    found |= {"measured_bps": measured_bps, "error": error, "spread": spread}
+    figures |= {"measured_bps": measured_bps, "error": error, "spread": spread}
     if abs(error) <= allowed:
         return entry, []
     words = (
-        f"rate {bits_a_second(measured_bps)}, requested {asked}: {error:+.1%}, "
+        f"rate {bits_a_second(measured_bps)}, requested {requested}: {error:+.1%}, "
         f"allowed ±{allowed:.1%}"
     )
     return entry, [Finding(words, is_final=abs(error) > _AGREED * spread)]

@@ -10,13 +10,13 @@ early, since a machine only adds delay; a median that is off together with the q
 of two rounds at least; a count that chance does not explain; more late probes than the last round
 could dilute.
 
-**A machine that is late.** Probes that flew while what emulates the links was late itself say
-nothing about the network's delays, and are in no delay that is judged (`prober.Probes.late`). So
+**A machine that is late.** Probes that flew while what emulates the links was late itself show
+nothing of the network's delays, and are in no delay that is judged (`prober.Probes.late`). So
 rounds go on until enough others came back (`too_few`); where they never do, the machine is refused,
-in words that say so.
+with that reason.
 
 **Repeated tests.** The number of rounds is bounded. A right link fails only if it looks wrong after
-every one of them, so it fails no more often than a single test at ``alpha`` would say. Each round
+every one of them, so it fails no more often than a single test at ``alpha`` would. Each round
 is however another chance for a wrong link to pass. So after round k a p-value must reach k times
 ``alpha``, which is Bonferroni's correction applied to passing (`Round.alpha`).
 """
@@ -80,7 +80,7 @@ class Finding:
 
 def is_only_late(findings: Sequence[Finding]) -> bool:
     """Return whether nothing is wrong but that the machine was late."""
-    return bool(findings) and all(each.is_lateness for each in findings)
+    return bool(findings) and all(finding.is_lateness for finding in findings)
 
 
 def too_few(probes: Probes, this: Round, enough: float = _ENOUGH) -> list[Finding]:
@@ -126,7 +126,7 @@ class Outcome:
     @property
     def is_unclear(self) -> bool:
         """Whether something is wrong that further probes might clear."""
-        return bool(self.findings) and not any(each.is_final for each in self.findings)
+        return bool(self.findings) and not any(finding.is_final for finding in self.findings)
 
     @property
     def verdict(self) -> dict[str, Any]:
@@ -151,11 +151,11 @@ def measure_in_rounds(
     what it returns is the evidence of both. ``judge`` returns an entry and what is wrong, by all
     evidence of a key.
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     outcomes: dict[K, Outcome] = {}
     todo, so_far, size = list(keys), 0, limits.sizes[0]
     for number in range(1, len(limits.sizes) + 1 if todo else 1):
-        round_begun = time.monotonic()
+        round_started = time.monotonic()
         measured = send(todo, size)
         so_far += size
         this = Round(number, max(1.0, sum(limits.sizes) / so_far), so_far)
@@ -167,8 +167,8 @@ def measure_in_rounds(
         if not unclear or number == len(limits.sizes):
             break
         now, pause_s = time.monotonic(), limits.pause_s * number
-        pace_s = (now - round_begun) / size * len(unclear) / len(todo)
-        left_s = begun + limits.longest_s - now - pause_s
+        pace_s = (now - round_started) / size * len(unclear) / len(todo)
+        left_s = started + limits.longest_s - now - pause_s
         # A smaller round, where the machine is slow and there is time for no other.
         size = limits.sizes[number]
         if size * pace_s > left_s:

@@ -13,9 +13,9 @@ class Tolerance:
     ``median_ms`` holds from ``near_ms`` RTT on, ``near_median_ms`` below; ``p99_ms`` always;
     ``edge_ms`` is how far a jittered round trip may lie outside the requested range;
     ``rate`` is a fraction. ``alpha``: what was measured must not be less probable than this, if
-    the network did what was asked of it. It is small because a lab has hundreds of figures, all of
+    the network did what was requested. It is small because a lab has hundreds of figures, all of
     which a right network must pass. ``missed`` is how often a wrong one may pass the first round:
-    one that holds up ``late_share`` of its packets, or whose delays have a distribution that is
+    one that holds up ``late_share`` of its packets, or has delays of a distribution that is
     ``distance`` away from the requested one.
     """
 
@@ -36,7 +36,7 @@ class Tolerance:
 
     @property
     def late_ms(self) -> float:
-        """How late the machine may make a packet on one link without spoiling what it tells.
+        """How late the machine may make a packet on one link without spoiling its delay.
 
         A round trip crosses the link between two sites twice.
         """

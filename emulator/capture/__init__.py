@@ -54,13 +54,11 @@ def rows_of(pcapng: Path) -> Path:
     return pcapng.with_suffix(".rows")
 
 
-def backend_of_record(
-    backend: Literal["netem", "wire"] | None,
-) -> Literal["wire"]:
-    """Return the backend of a lab whose packets are recorded. Raises UserError for netem."""
+def backend_of_record(backend: Literal["netem", "wire"] | None) -> Literal["wire"]:
+    """Return the backend of a lab with a packet record. Raises UserError for netem."""
     if backend == "netem":
         raise UserError(
-            "The backend netem cannot record packets: the kernel does not tell what becomes of "
+            "The backend netem cannot record packets: the kernel does not report what becomes of "
             "each. Use --backend wire, or record none."
         )
     return "wire"
@@ -70,7 +68,7 @@ def backend_of_record(
 class CaptureStatus:
     """How a record stands. ``missing``: packets that crossed a direction and are not in the files.
 
-    ``ended`` says why it ended before the lab did; None while it goes on or ended with the lab.
+    ``ended``: why it ended before the lab did; None while it goes on or ended with the lab.
     """
 
     packets: int = 0
@@ -82,16 +80,6 @@ class CaptureStatus:
     def missed(self) -> int:
         """How many packets are missing on all directions."""
         return sum(self.missing.values())
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a backend is asked to record, to files as they can be opened in the lab."""
-
-    pcapng: str
-    rows: str
-    limit_bytes: int
-    snap_bytes: int
 
 
 def wan_directions(links: Iterable[Link]) -> list[Direction]:
@@ -112,20 +100,20 @@ def status_of(answer: Mapping[str, Any], directions: Iterable[Direction]) -> Cap
 
 
 class Captures:
-    """Records what crosses a lab's WAN links. ``ask`` is the lab's way to its supervisor."""
+    """Records what crosses a lab's WAN links. ``call`` is the lab's way to its supervisor."""
 
-    def __init__(self, plan: Plan, ask: Callable[..., Any], wanted: Capture | None) -> None:
+    def __init__(self, plan: Plan, call: Callable[..., Any], wanted: Capture | None) -> None:
         self.last: CaptureStatus | None = None
         """How the record ended; None while it goes on, and where there is none."""
         self._plan = plan
-        self._ask = ask
+        self._call = call
         self._wanted = wanted
         self._is_going_on = False
 
     def status(self) -> CaptureStatus | None:
         """Return how the record stands, or ended; None where there is none."""
         if self._is_going_on:
-            status: CaptureStatus = self._ask("capture_status")[0]
+            status: CaptureStatus = self._call("capture_status")[0]
             return status
         return self.last
 
@@ -133,7 +121,7 @@ class Captures:
         """Complete the record; return how it ended. Raises MachineError."""
         if self._is_going_on:
             self._is_going_on = False
-            self.last = self._ask("stop_capture")[0]
+            self.last = self._call("stop_capture")[0]
         return self.last
 
     def start(self) -> None:
@@ -157,5 +145,5 @@ class Captures:
                         f"Packets cannot be recorded to {path}: {error.strerror}."
                     ) from error
                 opened.callback(os.close, files[-1])
-            self._ask("start_capture", wanted.limit_bytes, wanted.snap_bytes, fds=tuple(files))
+            self._call("start_capture", wanted.limit_bytes, wanted.snap_bytes, fds=tuple(files))
         self._is_going_on = True

@@ -58,9 +58,9 @@ class CaptureStore:
             self._records[system] = (file, status)
 
     def finish(self) -> dict[str, Any]:
-        """Write the table; return what the bundle's manifest says of the record.
+        """Write the table; return the record's entry of the bundle's manifest.
 
-        Never fails: what could not be done is said in the document.
+        Never fails: the document has what could not be done.
         """
         error: str | None = None
         rows: int | None = None
@@ -99,17 +99,19 @@ class CaptureStore:
         """Return what a reader of the record must know, in sentences."""
         remarks = []
         for system, (file, status) in self._records.items():
-            of = f"{system}: " if system else ""
+            prefix = f"{system}: " if system else ""
             if status is None:
-                remarks.append(f"{of}the packet record {file.name} ended with its lab, unfinished.")
+                remarks.append(
+                    f"{prefix}the packet record {file.name} ended with its lab, unfinished."
+                )
             elif status.ended:
                 remarks.append(
-                    f"{of}the packet record ended before the run: {status.ended}; "
+                    f"{prefix}the packet record ended before the run: {status.ended}; "
                     f"{status.missed} packets are missing from it."
                 )
             elif status.missed:
                 remarks.append(
-                    f"{of}{status.missed} packets are missing from the packet record, because "
+                    f"{prefix}{status.missed} packets are missing from the packet record, because "
                     "they came faster than they could be written."
                 )
         return remarks
@@ -117,8 +119,8 @@ class CaptureStore:
     def _used_bytes(self) -> int:
         return sum(_size(file) + _size(rows_of(file)) for file, _ in self._records.values())
 
-    def is_begun(self) -> bool:
-        """Tell whether any lab came so far that its record was begun."""
+    def has_started(self) -> bool:
+        """Return whether any lab came so far that its record was started."""
         return any(_size(file) for file, _ in self._records.values())
 
 

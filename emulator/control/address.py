@@ -3,7 +3,7 @@
 Linux keeps the names of such sockets (unix(7), "abstract") itself. They end with the process
 that listens, however it dies, so none is ever stale; and they belong to the host's network
 namespace, so nothing inside a lab reaches one. They have no permissions: both ends look at who
-is on the other side instead, and talk to nobody but their own user.
+is on the other side instead, and talk to their own user alone.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 def name_of(pid: int) -> str:
     """Return the name at which this user's process ``pid`` listens. Raises LookupError."""
-    for found, name in _names():
-        if found == pid:
+    for listener, name in _names():
+        if listener == pid:
             return name
     raise LookupError(f"process {pid} has no lab that listens")
 
@@ -98,7 +98,7 @@ def _sockets_of(pid: int) -> set[str]:
 
 
 def is_ours(connection: socket.socket) -> bool:
-    """Tell whether the other end is a process of this user."""
+    """Return whether the other end is a process of this user."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _pid, uid, _gid = _CREDENTIALS.unpack(raw)
     return bool(uid == os.geteuid())

@@ -1,4 +1,4 @@
-"""The other end: finds this user's running labs and asks one of them."""
+"""The other end: finds this user's running labs and queries one of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LabClient(Closing):
         """Close the connection."""
         self._stream.close()
 
-    def ask(self, operation: str, **request: Any) -> dict[str, Any]:
+    def query(self, operation: str, **request: Any) -> dict[str, Any]:
         """Return the lab's answer."""
         self._send({"op": operation, **request})
         try:
@@ -59,11 +59,11 @@ class LabClient(Closing):
         return int(self._take(timeout_s)["exit_code"])
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to what ``spawn`` started. Where that has ended, ``wait`` tells how."""
+        """Send a signal to what ``spawn`` started. Where that has ended, ``wait`` returns how."""
         self._send({"signal": int(number)})
 
     def _send(self, request: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        # A lab that takes no more may have said why before it closed; whoever waits hears it.
+        # A lab that takes no more may have sent why before it closed; whoever waits receives it.
         with contextlib.suppress(Closed, TimeoutError):
             self._stream.send(request, fds, self._timeout_s)
 
@@ -78,19 +78,19 @@ class LabClient(Closing):
 
 
 def labs() -> list[dict[str, Any]]:
-    """Return what every running lab of this user says of itself.
+    """Return the description of every running lab of this user.
 
     One that gives no answer has a ``pid`` and an ``error`` only.
     """
-    found = []
+    answers = []
     for pid in address.listening():
         try:
             with LabClient(pid, timeout_s=_GREETING_S) as client:
-                found.append(client.ask("hello"))
+                answers.append(client.query("hello"))
         except MachineError as error:
             if pid in address.listening():  # else it has ended meanwhile
-                found.append({"pid": pid, "error": str(error)})
-    return found
+                answers.append({"pid": pid, "error": str(error)})
+    return answers
 
 
 def find(wanted: str | None) -> LabClient:

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from wanlat.emulator.control import address
 from wanlat.emulator.failures import REPORT_IT, is_refusal
-from wanlat.emulator.impairments import Hold
+from wanlat.emulator.impairments import Lease
 from wanlat.emulator.journal import Entry, figures, words
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.process import Process
@@ -41,7 +41,7 @@ class ControlServer:
         self.lab = lab
         self.name = name
         self._since = datetime.now(UTC)
-        self._holds: dict[threading.Timer, tuple[Hold, str, datetime]] = {}
+        self._leases: dict[threading.Timer, tuple[Lease, str, datetime]] = {}
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._operations: dict[str, Callable[..., Answer]] = {
@@ -71,7 +71,7 @@ class ControlServer:
                 self._socket.shutdown(socket.SHUT_RDWR)
             self._socket.close()
         with self._lock:
-            for timer in self._holds:
+            for timer in self._leases:
                 timer.cancel()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -109,7 +109,7 @@ class ControlServer:
             return _refusal(error)
 
     def description(self) -> Answer:
-        """Return what it says of itself: name, process, topology, backend, size, since when."""
+        """Return what the lab is: name, process, topology, backend, size, since when."""
         return {
             "name": self.name,
             "pid": os.getpid(),
@@ -123,31 +123,31 @@ class ControlServer:
 
     def _show(self, targets: Sequence[str] | None = None) -> Answer:
         lab = self.lab
-        in_force, asked, cut = lab.impairments, lab.requested, lab.cut_off
+        in_force, requested, cut = lab.impairments, lab.requested, lab.cut_off
         counters = lab.counters()
         now = datetime.now(UTC)
         with self._lock:
-            holds = [
+            leases = [
                 {"what": what, "ends_in_s": max(0.0, (end - now).total_seconds())}
-                for hold, what, end in self._holds.values()
-                if hold.ended_ns is None
+                for lease, what, end in self._leases.values()
+                if lease.ended_ns is None
             ]
         return {
             "lab": self.description(),
             "directions": [
                 {
-                    **each.to_dict(),
-                    "in_force": figures(in_force[each]),
-                    "requested": figures(asked[each]),
-                    "changed": in_force[each] != asked[each],
-                    "cut": each in cut,
-                    "words": words(in_force[each]),
-                    "requested_words": words(asked[each]),
-                    "counters": asdict(counters[each]) if each in counters else None,
+                    **direction.to_dict(),
+                    "in_force": figures(in_force[direction]),
+                    "requested": figures(requested[direction]),
+                    "changed": in_force[direction] != requested[direction],
+                    "cut": direction in cut,
+                    "words": words(in_force[direction]),
+                    "requested_words": words(requested[direction]),
+                    "counters": asdict(counters[direction]) if direction in counters else None,
                 }
-                for each in (lab.targets.directions(targets) if targets else in_force)
+                for direction in (lab.targets.directions(targets) if targets else in_force)
             ],
-            "holds": holds,
+            "holds": leases,
         }
 
     def _change(
@@ -155,38 +155,38 @@ class ControlServer:
     ) -> Answer:
         if for_s is None:
             return self._done(self.lab.change(targets, origin=_ORIGIN, **settings))
-        what = " ".join(["+".join(targets), *(f"{key}={each}" for key, each in settings.items())])
-        return self._hold(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
+        what = " ".join(["+".join(targets), *(f"{key}={value}" for key, value in settings.items())])
+        return self._lease(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
 
     def _cut(self, targets: Sequence[str], for_s: float | None = None) -> Answer:
         if for_s is None:
             return self._done(self.lab.cut(targets, origin=_ORIGIN))
-        hold = self.lab.cutting(targets, origin=_ORIGIN)
-        return self._hold(hold, f"{'+'.join(targets)} cut", for_s)
+        lease = self.lab.cutting(targets, origin=_ORIGIN)
+        return self._lease(lease, f"{'+'.join(targets)} cut", for_s)
 
     def _end(self, how: Callable[..., int], targets: Sequence[str] | None = None) -> Answer:
         return self._done(how(targets or "all", origin=_ORIGIN))
 
     def _journal(self, after: int = 0) -> Answer:
         entries = self.lab.journal[after:]
-        return {"entries": [_line(each) for each in entries], "next": after + len(entries)}
+        return {"entries": [_line(entry) for entry in entries], "next": after + len(entries)}
 
-    def _hold(self, hold: Hold, what: str, for_s: float) -> Answer:
+    def _lease(self, lease: Lease, what: str, for_s: float) -> Answer:
         if not 0 < for_s <= _LONGEST_HOLD_S:
             raise UserError(f"A change for {for_s:g} s cannot be held; give more than 0.")
 
         def end() -> None:
             with self._lock:
-                del self._holds[timer]
+                del self._leases[timer]
             with contextlib.suppress(WanlatError):  # the lab has ended, or its journal is full
-                hold.end()
+                lease.end()
 
         timer = threading.Timer(for_s, end)
         timer.daemon = True
-        done = self._done(hold.begin())
+        done = self._done(lease.begin())
         until = datetime.now(UTC) + timedelta(seconds=for_s)
         with self._lock:
-            self._holds[timer] = (hold, what, until)
+            self._leases[timer] = (lease, what, until)
         timer.start()
         return {**done, "until": until.isoformat(timespec="milliseconds")}
 
@@ -202,28 +202,28 @@ def _run_for(stream: Stream, lab: Lab, request: dict[str, Any], fds: list[int]) 
     """
     sending = threading.Lock()
 
-    def say(answer: Answer) -> None:
+    def reply(answer: Answer) -> None:
         with sending, contextlib.suppress(Closed, TimeoutError):
             stream.send(answer, timeout_s=_SEND_S)
 
-    def say_end(ended: Process) -> None:
+    def report_end(ended: Process) -> None:
         code = ended.poll()
         if code is None:
-            say(_refusal(MachineError(f"The lab has ended. {lab.fate}")))
+            reply(_refusal(MachineError(f"The lab has ended. {lab.fate}")))
         else:
-            say({"ok": True, "exit_code": code})
+            reply({"ok": True, "exit_code": code})
 
     try:
         stdin, stdout, stderr = fds
         node, argv, env, cwd = (request[name] for name in ("node", "argv", "env", "cwd"))
         process = lab.spawn(node, argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
     except Exception as error:
-        say(_refusal(error))
+        reply(_refusal(error))
         return
     finally:
         for fd in fds:
             os.close(fd)
-    process.when_ended(say_end)
+    process.when_ended(report_end)
     try:
         while True:
             message, _ = stream.receive()
@@ -237,11 +237,11 @@ def _run_for(stream: Stream, lab: Lab, request: dict[str, Any], fds: list[int]) 
 
 
 def _refusal(error: Exception) -> Answer:
-    """Return the answer that makes the client raise the same error, or one that says it."""
+    """Return the answer that makes the client raise the same error, or one with its text."""
     if not isinstance(error, WanlatError):  # a mistake, or a request that our client does not send
-        said = f"The lab could not do it: {type(error).__name__}: {error}"
+        message = f"The lab could not do it: {type(error).__name__}: {error}"
         refused = is_refusal(error)
-        error = MachineError(said) if refused else RunFailed(f"{said}. {REPORT_IT}")
+        error = MachineError(message) if refused else RunFailed(f"{message}. {REPORT_IT}")
     return {"ok": False, "error": str(error), "exit_code": error.exit_code}
 
 

@@ -8,26 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import AfterValidator
-
 from wanlat.emulator import family
 from wanlat.emulator.cgroup import CpuGroup
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
-from wanlat.emulator.faults.held import Held
+from wanlat.emulator.faults.shared_service import SharedService
 from wanlat.topologies.units import Fraction
-from wanlat.topologies.wording import listing, show
+from wanlat.topologies.wording import listing
+from wanlat.topologies.yaml_model import within
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
 
 _LEAST = Fraction(0.01)  # the kernel's: 1 ms of a period
 _ROUNDS = 50  # each finds what was started while the one before looked
-
-
-def _enough(quota: Fraction) -> Fraction:
-    if quota < _LEAST:
-        raise ValueError(f"{show(str(quota))} is less than the kernel can give; at least {_LEAST}")
-    return quota
 
 
 class CpuThrottled(Fault):
@@ -43,7 +36,7 @@ class CpuThrottled(Fault):
     class Settings(Fault.Settings):
         """The part of a processor."""
 
-        quota: Annotated[Fraction, AfterValidator(_enough)]
+        quota: Annotated[Fraction, within(_LEAST, None, ": the kernel gives no less")]
         """of one processor, for all processes of a node together"""
 
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
@@ -70,11 +63,11 @@ class CpuThrottled(Fault):
         quota = self.settings.quota.value
         with scene.holding(self.nodes) as services:
             try:
-                for held in services:
+                for service in services:
                     group = CpuGroup(quota)
-                    again = partial(_put_in, scene.lab, held, group)
-                    held.when_started.append(again)
-                    self._limits[held.node] = group, again
+                    again = partial(_put_in, scene.lab, service, group)
+                    service.when_started.append(again)
+                    self._limits[service.node] = group, again
                     again()
             except OSError as error:
                 raise FaultFailed(
@@ -86,30 +79,30 @@ class CpuThrottled(Fault):
         """Free them; return the instant at which this limit was gone from all of them."""
         failures = []
         with scene.holding(self.nodes) as services:
-            for held in services:
-                if held.node not in self._limits:  # its beginning failed
+            for service in services:
+                if service.node not in self._limits:  # its beginning failed
                     continue
-                group, again = self._limits.pop(held.node)
-                held.when_started.remove(again)
+                group, again = self._limits.pop(service.node)
+                service.when_started.remove(again)
                 try:
                     self.waited_s = (self.waited_s or 0.0) + group.throttled_s
                     group.remove()
                 except OSError as error:
-                    failures.append(f"{held.node} ({error})")
+                    failures.append(f"{service.node} ({error})")
         if failures:
             raise FaultFailed(f"The processes of {listing(failures)} could not be freed again.")
         return time.monotonic_ns()
 
 
-def _put_in(lab: Lab, held: Held, group: CpuGroup) -> None:
+def _put_in(lab: Lab, service: SharedService, group: CpuGroup) -> None:
     """Move a node's process, and all that it has started, into a group."""
-    if held.process is None or held.process.poll() is not None:
+    if service.process is None or service.process.poll() is not None:
         return  # another fault has ended it: it is limited as soon as it is there again
     for _ in range(_ROUNDS):
-        members = family.members(Path(f"/proc/{lab.supervisor_pid}/root/proc"), held.process.pid)
+        members = family.members(Path(f"/proc/{lab.supervisor_pid}/root/proc"), service.process.pid)
         missing = set(family.outside(lab.supervisor_pid, members).values()) - group.members
         if not missing:
             return
         for pid in missing:
             group.add(pid)
-    raise FaultFailed(f"{held.process.name} starts others faster than they can be limited.")
+    raise FaultFailed(f"{service.process.name} starts others faster than they can be limited.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
 
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
 from wanlat.emulator.machine import available_memory_bytes
@@ -45,11 +44,11 @@ class DiskFull(Fault):
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(hit, settings)
         self.volumes = dict.fromkeys(self.nodes, self.settings.size.bytes)
-        self._ballast: dict[str, int] = {}
+        self._ballast: dict[str, IO[bytes]] = {}
         """What takes the space, by nodes: files without a name.
 
-        Nobody on it can see such a file or remove it, and it is gone when this process is, however
-        it ends (O_TMPFILE, open(2)).
+        Its programs can neither see nor remove such a file, and it is gone when this process is,
+        however it ends (O_TMPFILE, open(2)).
         """
 
     @property
@@ -79,7 +78,7 @@ class DiskFull(Fault):
         for node in self.nodes:
             try:
                 self._ballast[node] = _unnamed(scene.lab.node(node).host_directory)
-                _fill(self._ballast[node])
+                _fill(self._ballast[node].fileno())
             except (OSError, TimeoutError) as error:
                 raise FaultFailed(f"The disk of {node} could not be filled: {error}") from error
         return time.monotonic_ns()
@@ -88,12 +87,12 @@ class DiskFull(Fault):
         """Give the space back; return the instant at which all could be written on again."""
         failures = []
         while self._ballast:
-            node, fd = self._ballast.popitem()
+            node, ballast = self._ballast.popitem()
             try:
-                with _closing(fd):
-                    os.ftruncate(fd, 0)  # a process that is being started may hold it open, too
-                with _closing(_unnamed(scene.lab.node(node).host_directory)) as proof:
-                    _write_all(proof, _PROOF)
+                with ballast:
+                    ballast.truncate(0)  # a process that is being started may hold it open, too
+                with _unnamed(scene.lab.node(node).host_directory) as proof:
+                    proof.write(_PROOF)
             except OSError as error:
                 failures.append(
                     f"On the disk of {node} nothing can be written although it was given back "
@@ -104,22 +103,9 @@ class DiskFull(Fault):
         return time.monotonic_ns()
 
 
-def _unnamed(directory: Path) -> int:
-    return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-
-
-@contextlib.contextmanager
-def _closing(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
+def _unnamed(directory: Path) -> IO[bytes]:
+    fd = os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    return os.fdopen(fd, "wb")
 
 
 def _fill(fd: int) -> None:

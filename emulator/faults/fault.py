@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wanlat.emulator.changes import checked
-from wanlat.emulator.faults.held import FaultFailed, Held, Service
+from wanlat.emulator.faults.shared_service import FaultFailed, Service, SharedService
 from wanlat.emulator.targets import Roles, Targets
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -36,28 +36,30 @@ class Scene:
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the timeline is cut short: whoever waits between two occurrences stops waiting."""
     on_occurrence: Callable[[Fault, int, Mapping[str, Any]], None] = lambda *_: None
-    """Told of each occurrence of a fault that has several: the fault, the instant, more."""
+    """Called for each occurrence of a fault that has several: the fault, the instant, more."""
     on_failure: Callable[[Fault, BaseException], None] = lambda *_: None
-    """Told when a fault fails between its beginning and its end, in a thread of its own."""
-    _held: dict[str, Held] = field(default_factory=dict, init=False)
+    """Called when a fault fails between its beginning and its end, in a thread of its own."""
+    _shared: dict[str, SharedService] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Note of every service which faults hold it; nobody does so far."""
-        self._held.update((node, Held(self.lab, each)) for node, each in self.services.items())
+        """Note of every service which faults hold it: none so far."""
+        self._shared.update(
+            (node, SharedService(self.lab, service)) for node, service in self.services.items()
+        )
 
     @contextmanager
-    def holding(self, nodes: Sequence[str]) -> Iterator[list[Held]]:
+    def holding(self, nodes: Sequence[str]) -> Iterator[list[SharedService]]:
         """Have some nodes' services for oneself. Raises UserError for a node that runs none."""
-        missing = [node for node in nodes if node not in self._held]
+        missing = [node for node in nodes if node not in self._shared]
         if missing:
             raise UserError(
                 f"No service runs on {listing(missing)}, so there is no process to hit; services "
-                f"run on {listing(self._held, at_most=20) or 'no node'}."
+                f"run on {listing(self._shared, at_most=20) or 'no node'}."
             )
         with ExitStack() as locks:
             for node in sorted(nodes):  # in one order, so that no two wait for each other
-                locks.enter_context(self._held[node].lock)
-            yield [self._held[node] for node in nodes]
+                locks.enter_context(self._shared[node].lock)
+            yield [self._shared[node] for node in nodes]
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Hit:
     directions: tuple[Direction, ...] = ()
 
     @classmethod
-    def of(cls, *nodes: str) -> Hit:
+    def on_nodes(cls, *nodes: str) -> Hit:
         """Return some nodes."""
         return cls(", ".join(nodes), nodes)
 
@@ -79,8 +81,8 @@ class Fault(ABC):
 
     ``subject`` and ``detail`` are for people: ``n1, n2 | n3, n4``, ``5% of packets lost``.
     ``nodes`` are those that are hit themselves; ``directions`` are changed, and so calibrated
-    again when it has ended; ``volumes`` are the nodes whose directory must be a file system of
-    limited size, and that in bytes.
+    again when it has ended; ``volumes`` are the nodes that need a file system of limited
+    size as their directory, and that size in bytes.
     """
 
     kind: ClassVar[str]
@@ -93,7 +95,7 @@ class Fault(ABC):
     volumes: Mapping[str, int] = {}
     is_undone: bool = True
     """Whether it lasts until it ends. The end of one that is over when it has happened, such as
-    a restart, is asked for as soon as it has begun."""
+    a restart, follows at once."""
 
     class Settings(YamlModel):
         """The keys that a drill's file may have beside the target and the times."""
@@ -105,7 +107,7 @@ class Fault(ABC):
 
     @classmethod
     def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
-        """Return the fault that a drill's file means, all of whose mistakes UserError lists.
+        """Return the fault that a drill's file means. Raises UserError with all its mistakes.
 
         ``target`` is the value of the kind's key: a text or a list of texts. ``settings`` are
         the other keys, without the times. Names of roles stand for their nodes.
@@ -120,18 +122,18 @@ class Fault(ABC):
     @classmethod
     def hit(cls, target: object, targets: Targets) -> Hit:
         """Return what a target means to this kind of fault: nodes. Raises UserError."""
-        return Hit.of(*targets.nodes(target))
+        return Hit.on_nodes(*targets.nodes(target))
 
     @property
     def detail(self) -> str:
-        """How it is broken: ``+200 ms``, ``5 % of packets``; empty where the kind says it all."""
+        """How it is broken: ``+200 ms``, ``5 % of packets``; empty where the kind is enough."""
         return ""
 
     def check_plan(self, plan: Plan) -> None:  # noqa: B027 - most fit any
-        """Raise UserError when it does not fit what the topology asks for."""
+        """Raise UserError when it does not fit what the topology requests."""
 
     def check(self, lab: Lab) -> None:  # noqa: B027 - most can always be applied
-        """Raise MachineError or UserError when it cannot be applied here; asked before anything
+        """Raise MachineError or UserError when it cannot be applied here, before anything
         is measured.
         """
 
@@ -139,7 +141,7 @@ class Fault(ABC):
     def begin(self, scene: Scene) -> int:
         """Apply it; return the instant of effect (CLOCK_MONOTONIC, ns).
 
-        Raises FaultFailed, or what the lab raises; `end` is asked all the same then, since part
+        Raises FaultFailed, or what the lab raises; `end` is called all the same then, since part
         of it may have been applied.
         """
 

@@ -25,7 +25,7 @@ from wanlat.topologies.wording import listing, show
 from wanlat.topologies.yaml_model import within
 
 if TYPE_CHECKING:
-    from wanlat.emulator.impairments import Hold
+    from wanlat.emulator.impairments import Lease
 
 _SHORTEST = Duration(20_000_000)  # below, a change may be late by more than it lasts
 
@@ -35,7 +35,7 @@ class LinkFault(Fault):
 
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(hit, settings)
-        self._hold: Hold | None = None
+        self._lease: Lease | None = None
 
     @classmethod
     def hit(cls, target: object, targets: Targets) -> Hit:
@@ -49,31 +49,31 @@ class LinkFault(Fault):
 
     def check_plan(self, plan: Plan) -> None:
         """Raise UserError when the topology's own impairment and the change exclude each other."""
-        asked = requested(plan)
+        original = requested(plan)
         for direction in self.directions:
             if change := self.change(direction):
-                wrong = mistakes(Change.of(change, both_ways=False).on(asked[direction]))
+                wrong = mistakes(Change.parse(change, both_ways=False).on(original[direction]))
                 if wrong:
                     raise UserError(f"it does not fit the link {direction}: {listing(wrong)}.")
 
     def begin(self, scene: Scene) -> int:
         """Change the links; return the instant from which packets meet that."""
-        changes = {each: self.change(each) for each in self.directions}
+        changes = {direction: self.change(direction) for direction in self.directions}
         try:
             if all(changes.values()):
-                self._hold = scene.lab.changed(changes, origin=self.kind)
+                self._lease = scene.lab.changed(changes, origin=self.kind)
             else:
-                self._hold = scene.lab.cutting(self.directions, origin=self.kind)
-            return self._hold.begin()
+                self._lease = scene.lab.cutting(self.directions, origin=self.kind)
+            return self._lease.begin()
         except WanlatError as error:
             raise self._failed("applied", error) from error
 
-    def end(self, scene: Scene) -> int:  # noqa: ARG002 - the hold knows its lab
+    def end(self, scene: Scene) -> int:  # noqa: ARG002 - the lease knows its lab
         """Take away what it did, and no more; return the instant from which packets meet that."""
-        if self._hold is None:  # it never began
+        if self._lease is None:  # it never began
             return time.monotonic_ns()
         try:
-            return self._hold.end()
+            return self._lease.end()
         except WanlatError as error:
             raise self._failed("undone", error) from error
 
@@ -86,7 +86,7 @@ class Slow(LinkFault):
 
     As ``rtt`` in a topology, they are shared by both directions of a link. Where one direction
     alone is named, that one gets all of it. So a node that is ``slow`` by 200 ms answers 200 ms
-    later, whoever asks. Jitter is drawn from the link's own distribution (uniform by default).
+    later to every client. Jitter is drawn from the link's own distribution (uniform by default).
     """
 
     kind = "slow"
@@ -162,7 +162,7 @@ class Throttled(LinkFault):
     def detail(self) -> str:
         """To how much."""
         rate, queue = self.settings.rate, self.settings.queue
-        both_ways = all(each.opposite in self.directions for each in self.directions)
+        both_ways = all(direction.opposite in self.directions for direction in self.directions)
         waiting = f", {queue} may wait" if queue is not None else ""
         return f"{rate}{' each way' if both_ways else ''}{waiting}"
 
@@ -196,7 +196,10 @@ class Partition(LinkFault):
         return Hit(
             subject=" | ".join(", ".join(targets.nodes(group)) for group in groups),
             directions=tuple(
-                wan(a, b) for one, other in permutations(groups, 2) for a in one for b in other
+                wan(a, b)
+                for source, target in permutations(groups, 2)
+                for a in source
+                for b in target
             ),
         )
 
@@ -210,7 +213,7 @@ class OneWayCut(LinkFault):
     def hit(cls, target: object, targets: Targets) -> Hit:
         """Return directions of which none is another's opposite. Raises UserError."""
         hit = super().hit(target, targets)
-        if any(each.opposite in hit.directions for each in hit.directions):
+        if any(direction.opposite in hit.directions for direction in hit.directions):
             raise UserError(
                 f"{show(target)} is both ways. Say from where to where: `A:B`, or `NODE:SITE` for "
                 "what a node sends, `SITE:NODE` for what it gets; both ways are `blackhole` or "

@@ -11,15 +11,11 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from wanlat.emulator.changes import PositiveDuration
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Repeating, Scene
-from wanlat.emulator.faults.held import Held
+from wanlat.emulator.faults.shared_service import SharedService
 from wanlat.topologies.units import Duration, Fraction
-
-if TYPE_CHECKING:
-    pass
 
 _LOOK_EVERY_S = 0.1
 
@@ -30,31 +26,33 @@ class Stop(Fault):
     kind = "stop"
 
     def begin(self, scene: Scene) -> int:
-        """Stop; return the instant at which the last one was told to."""
+        """Stop; return the instant of the last one's signal."""
         with scene.holding(self.nodes) as services:
-            for held in services:
-                held.check_runs()
-            return max([held.still(self) for held in services])
+            for service in services:
+                service.check_runs()
+            return max([service.still(self) for service in services])
 
     def end(self, scene: Scene) -> int:
         """Continue; return the instant at which the last one could run again."""
         with scene.holding(self.nodes) as services:
-            instants = [held.free(self) for held in services]
-        return max((each for each in instants if each is not None), default=time.monotonic_ns())
+            instants = [service.free(self) for service in services]
+        return max(
+            (instant for instant in instants if instant is not None), default=time.monotonic_ns()
+        )
 
 
 class ProcessFault(Fault):
     """A fault that ends the processes of some nodes, all at once; its end has them run."""
 
-    def kill(self, services: Sequence[Held]) -> int:
+    def kill(self, services: Sequence[SharedService]) -> int:
         """Kill all of them; return the instant at which the last one had ended."""
-        sent = [held.send_end(self) for held in services]
+        sent = [service.send_end(self) for service in services]
         return max(*sent, *self.await_ends(services))
 
-    def await_ends(self, services: Sequence[Held]) -> list[int]:
+    def await_ends(self, services: Sequence[SharedService]) -> list[int]:
         """Return when each had ended. Raises FaultFailed for one that does not."""
         try:
-            return [held.await_end() for held in services]
+            return [service.await_end() for service in services]
         except TimeoutError as error:
             raise FaultFailed(f"{error} after SIGKILL.") from None
 
@@ -64,8 +62,8 @@ class ProcessFault(Fault):
         Returns the instant at which all were started.
         """
         with scene.holding(self.nodes) as services:
-            for held in services:
-                held.up(self)
+            for service in services:
+                service.up(self)
         return time.monotonic_ns()
 
 
@@ -77,8 +75,8 @@ class Kill(ProcessFault):
     def begin(self, scene: Scene) -> int:
         """Kill; return the instant at which the last of the processes had ended."""
         with scene.holding(self.nodes) as services:
-            for held in services:
-                held.check_runs()
+            for service in services:
+                service.check_runs()
             return self.kill(services)
 
 
@@ -104,15 +102,15 @@ class Restart(ProcessFault):
         """End the processes; return the instant at which SIGTERM was sent."""
         had_to_kill = []
         with scene.holding(self.nodes) as services:
-            for held in services:
-                held.check_runs()
-            sent = max([held.send_end(self, signal.SIGTERM) for held in services])
+            for service in services:
+                service.check_runs()
+            sent = max([service.send_end(self, signal.SIGTERM) for service in services])
             deadline_ns = sent + self.settings.grace.ns
-            for held in services:
-                while not held.has_ended(within_s=_LOOK_EVERY_S):
+            for service in services:
+                while not service.has_ended(within_s=_LOOK_EVERY_S):
                     if time.monotonic_ns() > deadline_ns or scene.stopping.is_set():
-                        held.end_what_is_left()
-                        had_to_kill.append(held.node)
+                        service.end_what_is_left()
+                        had_to_kill.append(service.node)
                         break
             ended = max(self.await_ends(services))
         self._did = f"SIGTERM, ended after {max(0, ended - sent) / 1e6:.0f} ms"
@@ -143,8 +141,8 @@ class CrashLoop(Repeating, ProcessFault):
     def begin(self, scene: Scene) -> int:
         """Kill for the first time. Raises FaultFailed when there is nothing to kill."""
         with scene.holding(self.nodes) as services:
-            for held in services:
-                held.check_runs()
+            for service in services:
+                service.check_runs()
         return super().begin(scene)
 
     def strike(self, scene: Scene) -> int:

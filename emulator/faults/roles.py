@@ -44,10 +44,7 @@ class _NoRoom(UserError):
 
 
 def draw(
-    spec: Mapping[str, Select],
-    plan: Plan,
-    system_roles: Mapping[str, Sequence[str]],
-    seed: int,
+    spec: Mapping[str, Select], plan: Plan, system_roles: Mapping[str, Sequence[str]], seed: int
 ) -> dict[str, Nodes]:
     """Return the nodes of every role, in the order of the roles; nodes in that of the topology.
 
@@ -91,7 +88,7 @@ def _check_names(spec: Mapping[str, Select], plan: Plan) -> None:
 
 
 def _set_aside(spec: Mapping[str, Select], plan: Plan, targets: Targets) -> dict[str, Nodes]:
-    """Return the nodes of the roles that say outright which."""
+    """Return the nodes of the roles that name them outright."""
     fixed: dict[str, Nodes] = {}
     owner: dict[str, str] = {}
     for name, pick in spec.items():

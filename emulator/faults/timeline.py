@@ -1,4 +1,4 @@
-"""Several faults, each begun and ended at its instant, whatever the others are doing.
+"""Several faults, each started and ended at its instant, whatever the others are doing.
 
 Each beginning and each end happens in a thread of its own, so that a slow one (a process that
 takes its time to end) makes no other late. What concerns the same node or the same link happens
@@ -84,7 +84,7 @@ class Timeline:
                 )
         self._note = note
         self._lock = threading.Lock()
-        self._begun: list[Step] = []  # in the order of beginning; ended ones leave
+        self._active: list[Step] = []  # in the order of beginning; ended ones leave
         self._error: BaseException | None = None
         self._halted = scene.stopping
         self._idle = threading.Event()  # nothing of ours runs, and all is undone that is to be
@@ -92,9 +92,9 @@ class Timeline:
 
     @property
     def in_force(self) -> tuple[Step, ...]:
-        """Return the steps whose fault has begun and not ended, oldest first."""
+        """Return the steps with a fault in force, oldest first."""
         with self._lock:
-            return tuple(self._begun)
+            return tuple(self._active)
 
     def run(self, origin_ns: int) -> None:
         """Carry out all of it, and return when that is done or was cut short.
@@ -110,11 +110,11 @@ class Timeline:
         # within milliseconds, and one that is made anew has to wait its turn.
         threads = [
             threading.Thread(
-                target=self._carry_out,
+                target=self._execute,
                 args=(
                     event,
                     origin_ns,
-                    [each for each in events[:place] if each.step.concerns(event.step)],
+                    [earlier for earlier in events[:place] if earlier.step.concerns(event.step)],
                 ),
                 name=event.step.title,
                 daemon=True,
@@ -154,13 +154,13 @@ class Timeline:
         if self._error is not before and self._error is not None:
             raise self._error
 
-    def _carry_out(self, event: _Event, origin_ns: int, before: Sequence[_Event]) -> None:
+    def _execute(self, event: _Event, origin_ns: int, before: Sequence[_Event]) -> None:
         due_ns = origin_ns + event.due_ns
         try:
             if self._halts_before(due_ns):
                 return
-            for each in before:
-                each.is_done.wait()
+            for earlier in before:
+                earlier.is_done.wait()
             if self._halted.is_set():
                 return
             (self._end if event.is_end else self._begin)(event.step, due_ns)
@@ -171,12 +171,12 @@ class Timeline:
 
     def _begin(self, step: Step, due_ns: int) -> None:
         with self._lock:
-            self._begun.append(step)  # from now on it has to be undone, also if it fails half-way
+            self._active.append(step)  # from now on it has to be undone, also if it fails half-way
         try:
             instant = step.fault.begin(self._scene)
         except Exception as error:
             raise self._failure(step, "could not be applied", error) from error
-        self._tell("inject", step, instant, due_ns=due_ns)
+        self._report("inject", step, instant, due_ns=due_ns)
         if not step.fault.is_undone:
             self._end(step, None)
 
@@ -187,9 +187,9 @@ class Timeline:
             raise self._failure(step, "could not be undone", error) from error
         finally:
             with self._lock:
-                if step in self._begun:
-                    self._begun.remove(step)
-        self._tell("heal", step, instant, due_ns=due_ns)
+                if step in self._active:
+                    self._active.remove(step)
+        self._report("heal", step, instant, due_ns=due_ns)
 
     def _undo_all(self) -> None:
         """Undo what is in force, the last first; later failures are reported with the first."""
@@ -200,14 +200,14 @@ class Timeline:
             except BaseException as error:
                 self._fail(error)
 
-    def _tell(
+    def _report(
         self, kind: Kind, step: Step, instant: int, due_ns: int | None = None, **more: Any
     ) -> None:
         late_ms = None if due_ns is None else round((instant - due_ns) / 1e6, 3)
         self._note(Mark(instant, kind, step, {**described(step), "late_ms": late_ms, **more}))
 
     def _occurrence(self, fault: Fault, instant: int, more: Mapping[str, Any]) -> None:
-        self._tell("occurrence", self._step_of(fault), instant, **more)
+        self._report("occurrence", self._step_of(fault), instant, **more)
 
     def _failed_between(self, fault: Fault, error: BaseException) -> None:
         self._fail(self._failure(self._step_of(fault), "could not go on", error))
@@ -273,7 +273,7 @@ def _in_order(steps: Sequence[Step]) -> list[_Event]:
     """Return beginnings and ends as they are due; at one instant ends first, then as in the file.
 
     So a node that is killed anew at the instant of its start is started, and then killed. A step
-    that ends with its beginning has begun before.
+    that ends with its beginning has started before.
     """
     events: list[_Event] = []
     for step in steps:
@@ -284,7 +284,7 @@ def _in_order(steps: Sequence[Step]) -> list[_Event]:
 
 
 def described(step: Step) -> dict[str, Any]:
-    """Return what events say of a fault."""
+    """Return a fault as events have it."""
     fault = step.fault
     return {
         "id": step.id,
@@ -292,5 +292,5 @@ def described(step: Step) -> dict[str, Any]:
         "subject": fault.subject,
         "detail": fault.detail,
         "nodes": list(fault.nodes),
-        "directions": [str(each) for each in fault.directions],
+        "directions": [str(direction) for direction in fault.directions],
     }

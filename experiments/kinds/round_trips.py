@@ -131,7 +131,7 @@ class RoundTripsSpec(StudyKind):
             )
         for rtt, link in product(self.rtts, plan.wan_links):
             settings = {"rtt": str(rtt), "jitter": str(self.jitter_at(rtt))}
-            change = Change.of(settings, both_ways=True)
+            change = Change.parse(settings, both_ways=True)
             if wrong := [*mistakes(change.on(link.forward)), *mistakes(change.on(link.backward))]:
                 raise UserError(
                     f"Study {study} gives the link {link.a}/{link.b} of topology {plan.name} "

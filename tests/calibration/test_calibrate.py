@@ -100,7 +100,7 @@ def test_each_single_wrong_thing_is_found(bench: Bench, tolerance: Tolerance, na
         against=mesh(SITES, wan=asked),
         pairs=[PAIR],
         # On a busy machine late packets blur the shape: it takes more of them to be refused.
-        jitter_samples=800 if name == "distribution" else None,
+        samples=800 if name == "distribution" else None,
         tolerance=tolerance,
         limits=ONE_ROUND,
     )

@@ -11,23 +11,14 @@ import numpy as np
 import pytest
 
 from tests.emulator.plans import mesh, ms
-from wanlat.emulator.calibration import (
-    Tolerance,
-    blame,
-    calibrate,
-    document,
-    live,
-    passes,
-)
+from wanlat.emulator.calibration import Tolerance, blame, calibrate, document, live
 from wanlat.emulator.calibration.delays import fit
 from wanlat.emulator.calibration.judgement import judge_delay, judge_jitter
 from wanlat.emulator.calibration.live import BetweenSites, recalibrate
 from wanlat.emulator.calibration.pairs import batches, directions_of, pairs_of
-from wanlat.emulator.calibration.passes import BothWays
+from wanlat.emulator.calibration.passes import BothWays, Passes
 from wanlat.emulator.calibration.rate import FRAME_BITS, Rated, Train, densest, slope_bps
-from wanlat.emulator.calibration.rounds import (
-    Round,
-)
+from wanlat.emulator.calibration.rounds import Round
 from wanlat.emulator.links import requested, wan
 from wanlat.emulator.prober import Leg, Probes
 from wanlat.topologies import shapes
@@ -115,8 +106,8 @@ def instrument(kind: str, monkeypatch: pytest.MonkeyPatch) -> Instrument:
         prober = FakeProber(late_ms)
         for module in (document, live):
             monkeypatch.setattr(module, "Prober", lambda *_: prober)
-        monkeypatch.setattr(passes, "bare_pass", lambda *_: {PAIR: Probes()})
-        monkeypatch.setattr(passes, "delivery_pass", lambda *_: {PAIR: one_way([], 0)})
+        monkeypatch.setattr(Passes, "bare", lambda *_: {PAIR: Probes()})
+        monkeypatch.setattr(Passes, "delivery", lambda *_: {PAIR: one_way([], 0)})
         if kind == "calibrate":
             (entry,) = calibrate(lab, pairs=[PAIR])["pairs"]
         elif kind == "between sites":
@@ -236,8 +227,7 @@ def test_early_delays_are_the_links_late_ones_may_be_the_machines_and_a_spread_i
 def one_way(numbers: Sequence[int], sent: int) -> Probes:
     instants_ns = 10**9 + np.arange(len(numbers)) * 1000
     return Probes(
-        10**9 + np.arange(sent) * 1000 - 500,
-        Leg(np.array(numbers, dtype=np.int64), instants_ns),
+        10**9 + np.arange(sent) * 1000 - 500, Leg(np.array(numbers, dtype=np.int64), instants_ns)
     )
 
 
@@ -246,7 +236,7 @@ def one_way(numbers: Sequence[int], sent: int) -> Probes:
 def test_a_train_never_overflows_the_queue_and_never_lets_it_run_empty(
     rate_bps: int, queue_bytes: int | None
 ) -> None:
-    rated = Rated.of([ms(10, rate_bps=rate_bps, queue_bytes=queue_bytes)])
+    rated = Rated.on_path([ms(10, rate_bps=rate_bps, queue_bytes=queue_bytes)])
     assert rated is not None
     train = Train.for_rate(rated)
     backlog_s = 0.0

@@ -11,12 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.emulator.capturing import (
-    a_moment,
-    ask_and_answer,
-    record_of,
-    send_udp,
-)
+from tests.emulator.capturing import a_moment, ask_and_answer, record_of, send_udp
 from tests.emulator.plans import mesh, ms
 from wanlat.emulator.backends import Counters
 from wanlat.emulator.capture import Capture

@@ -25,7 +25,7 @@ def resolved(**settings: object) -> Impairment:
 
 
 def after(before: Impairment, *, both_ways: bool = False, **settings: object) -> Impairment:
-    return Change.of(settings, both_ways=both_ways).on(before)
+    return Change.parse(settings, both_ways=both_ways).on(before)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_none_removes():
 )
 def test_what_is_wrong_is_told_with_its_key(settings, says):
     with pytest.raises(UserError, match=says):
-        Change.of(settings, both_ways=False)
+        Change.parse(settings, both_ways=False)
 
 
 def test_what_does_not_fit_together_is_told():
@@ -106,7 +106,7 @@ settings = st.fixed_dictionaries(
     },
 ).filter(bool)
 changes = st.one_of(
-    impairments.map(Change.to), settings.map(lambda each: Change.of(each, both_ways=False))
+    impairments.map(Change.to), settings.map(lambda each: Change.parse(each, both_ways=False))
 )
 
 
@@ -125,10 +125,10 @@ def test_what_a_hold_did_is_gone_when_it_ends_and_nothing_else(base, made):
 
 
 def test_no_delay_is_left_below_zero_when_a_hold_ends():
-    stack = Stack(ms(2)).changed([Change.of({"delay": "+50ms"}, both_ways=False)], "slow")
-    jittery = stack.changed([Change.of({"jitter": "20ms"}, both_ways=False)])
+    stack = Stack(ms(2)).changed([Change.parse({"delay": "+50ms"}, both_ways=False)], "slow")
+    jittery = stack.changed([Change.parse({"jitter": "20ms"}, both_ways=False)])
     assert jittery.top == ms(52, jitter=20)
     assert jittery.without("slow").top == ms(2, jitter=2)
-    lossy = jittery.changed([Change.of({"loss": "1%"}, both_ways=False)], "lossy")
+    lossy = jittery.changed([Change.parse({"loss": "1%"}, both_ways=False)], "lossy")
     assert lossy.without("slow").top == ms(2, jitter=2, loss=0.01)
     assert lossy.without("slow").without("lossy").top == ms(2, jitter=2)

@@ -63,7 +63,8 @@ def test_no_program_of_a_lab_keeps_its_data_from_being_removed(mine: Path) -> No
         (made,) = store_of(mine).iterdir()
         script = 'cd "$0"; echo kept >nodes/n1/file; echo x >.wanlat || rm .wanlat || touch other'
         assert lab.run("n1", ["sh", "-c", script, str(made)]).returncode != 0
-        assert (made / "nodes" / "n1" / "file").exists()
+        assert (lab.node("n1").host_directory / "file").read_text() == "kept\n"
+        assert lab.node("n1").host_directory == made / "nodes" / "n1"
     assert not made.exists()
 
 

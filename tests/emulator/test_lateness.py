@@ -9,7 +9,7 @@ import pytest
 
 from tests.emulator.plans import mesh, ms
 from wanlat.bundle.lateness import BIN_NS, Lateness
-from wanlat.emulator.backends import LateBin, ToldLateness
+from wanlat.emulator.backends import LateBin, LatenessReport
 from wanlat.emulator.calibration import Limits, Tolerance, calibrate
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.lateness import LatenessLog, realtime_offset_ns
@@ -31,7 +31,7 @@ def test_a_request_has_the_greatest_lateness_of_what_was_held_up_while_it_was_on
 
 
 def test_bins_that_were_forgotten_are_an_error_and_a_backend_may_not_know() -> None:
-    told = [ToldLateness([LateBin(S, None, 1, MS, MS)], 5), ToldLateness([], 9)]
+    told = [LatenessReport([LateBin(S, None, 1, MS, MS)], 5), LatenessReport([], 9)]
     log = LatenessLog(lambda _: told.pop(0))
     assert log.during(0, S) == MS
     with pytest.raises(RuntimeError, match="forgot"):
@@ -45,7 +45,7 @@ def test_a_planted_lateness_is_found_in_exactly_what_flew_then() -> None:
     with Lab(mesh(2, wan=ms(20)), backend="wire") as lab, Prober(lab, ["n1", "n2"]) as prober:
         with lab.lateness.watched(bins.append):
             time.sleep(0.2)
-            began_ns = lab._ask("plant_lateness", link, late_ns, lasts_ns)[0]
+            began_ns = lab._call("plant_lateness", link, late_ns, lasts_ns)[0]
             echoes = prober.measure(PAIRS, 400, 0.01, 1.0)[PAIRS[0]]
         sent_ns = echoes.sent_ns - realtime_offset_ns()
         back_ns = echoes.arrived_ns - realtime_offset_ns()
@@ -74,7 +74,7 @@ def test_what_the_machine_holds_up_refuses_no_network_and_a_wrong_one_is_refused
 
         def plant(stage: str, _: float) -> None:
             if stage == "bare path":  # the next is that of delays
-                lab._ask("plant_lateness", wan("dc1", "dc2"), 50 * MS, S // 4)
+                lab._call("plant_lateness", wan("dc1", "dc2"), 50 * MS, S // 4)
 
         def measured(against: object) -> dict[str, object]:
             settings = {"tolerance": tolerance, "limits": limits, "on_progress": plant}
@@ -92,7 +92,7 @@ def test_what_the_machine_holds_up_refuses_no_network_and_a_wrong_one_is_refused
 def test_where_the_machine_is_late_all_the_time_nothing_is_learned_and_that_is_said() -> None:
     tolerance, limits = Tolerance(p99_ms=20, edge_ms=20), Limits(longest_s=2)
     with Lab(mesh(2, wan=ms(20)), backend="wire") as lab:
-        lab._ask("plant_lateness", wan("dc1", "dc2"), 50 * MS, 60 * S)
+        lab._call("plant_lateness", wan("dc1", "dc2"), 50 * MS, 60 * S)
         found = calibrate(lab, pairs=PAIRS, tolerance=tolerance, limits=limits)
     assert [pair["verdict"] for pair in found["pairs"]] == ["fail"] * 2
     assert all(pair["only_late"] for pair in found["pairs"]), found["pairs"]

@@ -79,7 +79,7 @@ def test_a_program_is_asked_over_pipes_with_descriptors_beyond_what_select_takes
         with open(high, "rb") as reader:
             stream = Stream(reader, program.stdin)
             for asked in ({"op": "start"}, [LARGE[:60_000]], "ü"):
-                assert stream.ask(asked, 60) == asked
+                assert stream.query(asked, 60) == asked
             stream.finish()
             with pytest.raises(Closed):
                 stream.receive(60)

@@ -116,10 +116,7 @@ def start_run(directory: Path, number: int, storage: str) -> subprocess.Popen[by
     file = directory / f"study-{number}.yaml"
     file.write_text(_STUDY.format(topology=directory / "three.yaml", storage=storage))
     return subprocess.Popen(
-        [
-            *late_network.command("run", str(file)),
-            *("--out", str(directory / f"bundle-{number}")),
-        ],
+        [*late_network.command("run", str(file)), *("--out", str(directory / f"bundle-{number}"))],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from wanlat.bundle import tables
 from wanlat.bundle.lateness import BIN_NS, with_network_error
-from wanlat.emulator.backends import LateBin, ToldLateness
+from wanlat.emulator.backends import LateBin, LatenessReport
 from wanlat.emulator.lateness import LatenessLog
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.workloads.resampling import Resampling
@@ -63,7 +63,7 @@ class Machine(NetworkErrors):
     bins: list[LateBin] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        log = LatenessLog(lambda since: ToldLateness(self.bins[since:], len(self.bins)))
+        log = LatenessLog(lambda since: LatenessReport(self.bins[since:], len(self.bins)))
         super().__init__(log, ALLOWED_MS)
         self._begins = [begin for begin, _ in self.stalls]
         for begin, length in self.stalls:

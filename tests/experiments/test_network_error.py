@@ -137,7 +137,7 @@ def test_a_planted_lateness_spoils_exactly_the_samples_of_its_time(
             take(request, sample)
             if sample.phase == "measure" and self.outcome.measured == 20 and not planted:
                 (lab,) = labs
-                planted.append(lab._ask("plant_lateness", wan("dc1", "dc2"), 5 * MS, S)[0])
+                planted.append(lab._call("plant_lateness", wan("dc1", "dc2"), 5 * MS, S)[0])
 
         return count
 

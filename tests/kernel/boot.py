@@ -12,7 +12,6 @@ sch_netem. It has one processor, no network but loopback, and no fine timers.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shlex
 import shutil
@@ -24,14 +23,14 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO
 
+from wanlat.emulator.syscalls import die_with_parent
+
 CHECKOUT = Path(__file__).resolve().parents[2]
-SUITES = (
-    ("tests/kernel",),
-    ("tests/calibration", "tests/emulator/test_queue.py"),
-)
+SUITES = (("tests/kernel",), ("tests/calibration", "tests/emulator/test_queue.py"))
 BACKEND_VARIABLE = "WANLAT_TEST_BACKEND"  # suites that run on both backends read it
 
 _MODULES = Path("/usr/lib/uml/modules")
@@ -43,7 +42,7 @@ _WANTED_MODULES = (
 )
 _MEMORY = "2G"
 _CONSOLE_BYTES = 4000
-_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
+_TIMEOUT_S = 3600
 
 # The console and the command's output are two lines of this kernel (con0, con1), so that what
 # the command prints can be seen while it runs. hostfs would hold it back until it is closed.
@@ -77,7 +76,7 @@ sleep 30
 
 
 def missing() -> str | None:
-    """Say what is not installed that this needs; None when everything is there."""
+    """Return what is not installed that this needs; None when everything is there."""
     system = "/usr/sbin:/sbin:/usr/bin:/bin"
     if shutil.which("linux.uml") is None or not _MODULES.is_dir():
         return "User-Mode Linux is not installed (Debian, Ubuntu: apt-get install user-mode-linux)"
@@ -101,8 +100,6 @@ def run(
     *,
     environment: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
-    memory: str = _MEMORY,
-    timeout_s: float = 3600,
 ) -> int:
     """Run ``command`` inside, pass on what it prints as it comes, return its exit code.
 
@@ -124,10 +121,10 @@ def run(
             compile_ = ["cc", "-shared", "-fPIC", "-O2", "-o", str(preloaded), str(source)]
             subprocess.run(compile_, check=True)
         with console.open("wb") as log:
-            ended = _boot(init, preloaded, log, output or sys.stdout.buffer, memory, timeout_s)
-        if status.exists() and (told := status.read_text().strip()):
-            return int(told)
-        _say_why(console, ended, timeout_s)
+            ended = _boot(init, preloaded, log, output or sys.stdout.buffer)
+        if status.exists() and (code := status.read_text().strip()):
+            return int(code)
+        _show_console(console, ended)
         return 124 if ended is None else 125
 
 
@@ -142,47 +139,31 @@ def _script(command: Sequence[str], environment: Mapping[str, str], status: Path
     )
 
 
-def _boot(
-    init: Path,
-    preloaded: Path,
-    console: IO[bytes],
-    output: IO[bytes],
-    memory: str,
-    timeout_s: float,
-) -> int | None:
+def _boot(init: Path, preloaded: Path, console: IO[bytes], output: IO[bytes]) -> int | None:
     """Run the kernel to its end and return its exit code; None when time was up."""
     preload = {"LD_PRELOAD": str(preloaded)} if preloaded.exists() else {}
     machine = subprocess.Popen(
         [
             *("linux.uml", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}"),
-            *(f"mem={memory}", "con=null", "con0=null,fd:2", "con1=null,fd:1", "quiet"),
+            *(f"mem={_MEMORY}", "con=null", "con0=null,fd:2", "con1=null,fd:1", "quiet"),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=console,
         env=os.environ | preload,
         start_new_session=True,  # it is many processes of the host; they end together
-        preexec_fn=_end_with_parent,  # noqa: PLW1509 - no thread runs yet
+        preexec_fn=partial(die_with_parent, signal.SIGKILL),  # noqa: PLW1509 - no thread yet
     )
     pump = threading.Thread(target=_pump, args=(machine.stdout, output), daemon=True)
     pump.start()
     try:
-        code = machine.wait(timeout_s)
+        code = machine.wait(_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return None
     finally:
         _end(machine)
     pump.join(5)
     return code
-
-
-def _end_with_parent() -> None:
-    """Have the kernel end the machine when this process is killed."""
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-
-def _terminate_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _pump(source: IO[bytes] | None, target: IO[bytes]) -> None:
@@ -203,8 +184,8 @@ def _end(machine: subprocess.Popen[bytes]) -> None:
     machine.wait()
 
 
-def _say_why(console: Path, ended: int | None, timeout_s: float) -> None:
-    what = f"was stopped after {timeout_s:.0f} s" if ended is None else f"ended early ({ended})"
+def _show_console(console: Path, ended: int | None) -> None:
+    what = f"was stopped after {_TIMEOUT_S} s" if ended is None else f"ended early ({ended})"
     print(f"The kernel {what}. Its console:", file=sys.stderr)
     print(console.read_text(errors="replace")[-_CONSOLE_BYTES:], file=sys.stderr)
 
@@ -223,7 +204,7 @@ def _side_by_side(suites: Sequence[Sequence[str]]) -> int:
                 command,
                 cwd=CHECKOUT,
                 stdout=output,
-                preexec_fn=_terminate_with_parent,  # noqa: PLW1509 - no thread runs yet
+                preexec_fn=partial(die_with_parent, signal.SIGTERM),  # noqa: PLW1509
             )
             opened.callback(machine.wait)
             opened.callback(machine.terminate)  # first; of one that has ended it does nothing
@@ -250,8 +231,8 @@ def main(arguments: list[str]) -> int:
     plain = {} if sys.stdout.isatty() else {"NO_COLOR": "1", "TERM": "dumb"}
     size = {"COLUMNS": str(shutil.get_terminal_size().columns)}
     passed_on = ("PYTEST_ADDOPTS", "WANLAT_LONG")
-    told = {name: os.environ[name] for name in passed_on if name in os.environ}
-    environment = {BACKEND_VARIABLE: "netem", **size, **plain, **told}
+    given = {name: os.environ[name] for name in passed_on if name in os.environ}
+    environment = {BACKEND_VARIABLE: "netem", **size, **plain, **given}
     if arguments[:1] == ["--run"]:
         return run(arguments[1:], environment=environment)
     # Its files belong to the host's user, who may not be the one that root is in there.

@@ -67,18 +67,6 @@ class Passage:
         """How late the quickest packet is that is to be delayed by this; negative: early."""
         return float(self.delay_ns.min()) - delay_ns
 
-    def correlation(self) -> float:
-        """Correlation of each delay with the one before: the median of ten stretches.
-
-        What a stall holds up is late together, and alike; that is one stretch or two.
-        """
-        stretches = np.array_split(self.delays_in_order(), 10)
-        return float(np.median([np.corrcoef(each[:-1], each[1:])[0, 1] for each in stretches]))
-
-    def delays_in_order(self) -> NDArray[np.int64]:
-        """Delays in the order of sending."""
-        return self.delay_ns[np.argsort(self.number, kind="stable")]
-
 
 def send(
     lab: Lab,

@@ -157,9 +157,7 @@ if __name__ == "__main__":
 
 
 @needs_mininet
-def test_a_topology_of_mininets_has_the_same_pings_under_mininet_and_wanlat(
-    tmp_path: Path,
-) -> None:
+def test_a_topology_of_mininets_has_the_same_pings_under_mininet_and_wanlat(tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(NATIVE)
     done = ran("/usr/bin/python3", str(file))

@@ -205,7 +205,7 @@ def test_a_large_lab_is_told_in_few_lines_and_killed_leaves_nothing(tmp_path: Pa
             many.process.kill()
             many.process.wait()
             with pytest.raises(MachineError, match="has ended"):
-                lab.ask("show")
+                lab.query("show")
         assert many.process.pid not in [each["pid"] for each in client.labs()]
 
 

@@ -83,7 +83,7 @@ def recorded_lab(
 
 def _complete(store: CaptureStore) -> None:
     """Complete the record of a lab that has ended: its table, its facts; say where they are."""
-    if not store.is_begun():
+    if not store.has_started():
         return  # the lab never came up
     document = store.finish()
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"

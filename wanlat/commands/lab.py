@@ -317,7 +317,7 @@ def journal(
             "they come, start the lab with `wanlat lab up --journal FILE`."
         )
     with client.find(lab) as running:
-        answer = running.ask("journal", after=0)
+        answer = running.query("journal", after=0)
         if as_json:
             emit(_plain(answer["entries"]))
             return
@@ -330,12 +330,12 @@ def journal(
                 return
             sys.stdout.flush()
             time.sleep(_FOLLOW_S)
-            answer = running.ask("journal", after=answer["next"])
+            answer = running.query("journal", after=answer["next"])
 
 
 def _ask(lab: str | None, operation: str, **request: Any) -> dict[str, Any]:
     with client.find(lab) as running:
-        return running.ask(operation, **request)
+        return running.query(operation, **request)
 
 
 def _change(lab: str | None, operation: str, as_json: bool, **request: Any) -> None:

@@ -70,7 +70,7 @@ class Heart(NodeProcess):
 
 
 class Played:
-    """A timeline that runs in a thread, and what it has told."""
+    """A timeline that runs in a thread, and its marks."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Played:
         self._note = note
         self._due_ns = {(step.id, "inject"): step.at_ns for step in steps}
         self._due_ns |= {(step.id, "heal"): step.until_ns for step in steps if step.until_ns}
-        self.timeline = Timeline(scene, steps, self._told)
+        self.timeline = Timeline(scene, steps, self._take)
         self.origin_ns = time.monotonic_ns() + 20_000_000
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -100,7 +100,7 @@ class Played:
             raise self.error
         return self
 
-    def told(self, kind: str, step: int | None = None) -> list[int]:
+    def marked(self, kind: str, step: int | None = None) -> list[int]:
         """Return the instants of the marks of one kind, of one step or all."""
         return sorted(
             mark.t_ns for mark in self.marks if mark.kind == kind and step in (None, mark.step.id)
@@ -110,14 +110,14 @@ class Played:
         """Return the instant before which a step does not begin (inject), or end (heal)."""
         return self.origin_ns + self._due_ns[step, kind]
 
-    def await_told(self, kind: str, count: int) -> None:
+    def await_marks(self, kind: str, count: int) -> None:
         """Wait until there are so many marks of one kind."""
         deadline = time.monotonic() + 60
-        while len(self.told(kind)) < count:
+        while len(self.marked(kind)) < count:
             assert time.monotonic() < deadline, f"{count} times {kind} never came"
             time.sleep(0.01)
 
-    def _told(self, mark: Mark) -> None:
+    def _take(self, mark: Mark) -> None:
         self.marks.append(mark)
         self._note(self, mark)
 

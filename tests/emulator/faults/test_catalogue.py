@@ -43,11 +43,7 @@ def test_a_module_that_is_listed_is_all_that_a_fault_needs(duplicating: type[Fau
     fault = catalogue.parse(entry.kind, entry.target, entry.settings, PLAN, {})
     assert isinstance(fault, duplicating)
     assert fault.detail == "5% of packets twice"
-    assert {str(each) for each in fault.directions} == {"n1->dc1", "dc1->n1"}
-
-
-@pytest.mark.usefixtures("duplicating")
-def test_its_settings_are_checked_as_those_of_others() -> None:
+    assert {str(direction) for direction in fault.directions} == {"n1->dc1", "dc1->n1"}
     with pytest.raises(UserError, match="part"):
         catalogue.parse("duplicating", "n1", {"part": "half"}, PLAN, {})
 
@@ -57,3 +53,34 @@ def test_a_module_lists_what_it_defines_and_nothing_that_it_imports_or_builds_up
         kinds = catalogue.kinds_of(module)
         assert kinds and all(made.__module__ == module.__name__ for made in kinds.values())
     assert len(catalogue.KINDS) == sum(len(catalogue.kinds_of(each)) for each in catalogue.MODULES)
+
+
+REFUSED: list[tuple[str, object, dict[str, object], str]] = [
+    ("slow", "n1", {}, "`delay` is missing"),
+    ("slow", "n1", {"delay": "0ms"}, "changes nothing"),
+    ("slow", "n1", {"delay": "5ms", "jitter": "20ms"}, "delays would be negative"),
+    ("slow", "smoe", {"delay": "5ms"}, "did you mean `some`"),
+    ("slow", "site.some", {"delay": "5ms"}, "n1 and n3, which is not one whole site"),
+    ("lossy", "n1", {"loss": "100%"}, "blackhole"),
+    ("throttled", "n1", {"rate": "0mbit"}, "lets nothing through"),
+    ("blackhole", "n1", {"delay": "5ms"}, "it has no settings; remove `delay`"),
+    ("partition", ["dc1"], {}, "two groups or more"),
+    ("partition", ["some", "n2"], {}, "n1 shares the WAN links of site dc1 with n2"),
+    ("one-way-cut", "dc1/dc2", {}, "is both ways"),
+    ("flapping", "n1", {"period": "5ms"}, "at least 20ms"),
+    ("flapping", "n1", {"period": "5s", "down": "100%"}, "does not flap"),
+    ("kil", "n1", {}, "no fault `kil` (did you mean `kill`?)"),
+    ("kill", "minority", {}, "roles: {victim: {select: minority}}"),
+    ("stop", None, {}, "is no target"),
+    ("crash-loop", "n1", {"period": 0, "dwn": 1}, "unknown key `dwn` (did you mean `down`?)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "target", "settings", "reason"), REFUSED)
+def test_what_is_wrong_with_a_fault_is_named(
+    kind: str, target: object, settings: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        catalogue.parse(kind, target, settings, mesh(2, 2, wan=ms(5)), {"some": ("n1", "n3")})
+    assert reason in str(error.value)
+    assert str(error.value).startswith(f"The fault `{kind}`: ") or kind == "kil"

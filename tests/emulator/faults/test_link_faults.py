@@ -19,7 +19,6 @@ from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction, lan_down, lan_up, wan
 from wanlat.emulator.prober import ETHERNET_BYTES, ONE_WAY_BYTES, Prober, Probes
-from wanlat.topologies.errors import UserError
 
 BACKEND: Any = os.environ.get("WANLAT_TEST_BACKEND", "wire")
 # User-Mode Linux has no fine timers, and netem tells a window in which a change took effect.
@@ -263,28 +262,3 @@ def test_a_target_may_be_a_role(
     fault = catalogue.parse("blackhole", target, {}, TWO, SOME)
     assert set(fault.directions) == directions
     assert (fault.nodes, fault.subject) == (nodes, subject)
-
-
-REFUSED: list[tuple[str, object, dict[str, object], str]] = [
-    ("slow", "n1", {}, "`delay` is missing"),
-    ("slow", "n1", {"delay": "0ms"}, "changes nothing"),
-    ("slow", "n1", {"delay": "5ms", "jitter": "20ms"}, "delays would be negative"),
-    ("slow", "smoe", {"delay": "5ms"}, "did you mean `some`"),
-    ("slow", "site.some", {"delay": "5ms"}, "n1 and n3, which is not one whole site"),
-    ("lossy", "n1", {"loss": "100%"}, "blackhole"),
-    ("throttled", "n1", {"rate": "0mbit"}, "lets nothing through"),
-    ("blackhole", "n1", {"delay": "5ms"}, "it has no settings; remove `delay`"),
-    ("partition", ["dc1"], {}, "two groups or more"),
-    ("partition", ["some", "n2"], {}, "n1 shares the WAN links of site dc1 with n2"),
-    ("one-way-cut", "dc1/dc2", {}, "is both ways"),
-    ("flapping", "n1", {"period": "5ms"}, "at least 20ms"),
-    ("flapping", "n1", {"period": "5s", "down": "100%"}, "does not flap"),
-]
-
-
-@pytest.mark.parametrize(("kind", "target", "settings", "said"), REFUSED)
-def test_what_is_wrong_is_said(
-    kind: str, target: object, settings: dict[str, object], said: str
-) -> None:
-    with pytest.raises(UserError, match=f"The fault `{kind}`: .*{said}"):
-        catalogue.parse(kind, target, settings, TWO, SOME)

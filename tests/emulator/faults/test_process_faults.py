@@ -23,7 +23,7 @@ def ms(value: float) -> Duration:
 
 
 def crash_loop(period: Duration, down: float = 0) -> CrashLoop:
-    return CrashLoop(Hit.of("n1"), {"period": period, "down": Fraction(down)})
+    return CrashLoop(Hit.on_nodes("n1"), {"period": period, "down": Fraction(down)})
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def scene(lab, hearts):
 
 
 def test_a_stop_is_a_silence_from_its_instant_to_the_end_that_is_due(scene, hearts):
-    played = play(scene, (Stop(Hit.of("n1")), 0.2, 2.2))
-    (stopped,), (continued,) = played.told("inject"), played.told("heal")
+    played = play(scene, (Stop(Hit.on_nodes("n1")), 0.2, 2.2))
+    (stopped,), (continued,) = played.marked("inject"), played.marked("heal")
     hearts["n1"].await_beat(after_ns=continued)
     assert stopped >= played.due("inject")
     assert continued >= played.due("heal")
@@ -85,10 +85,10 @@ def test_a_stop_reaches_children_and_those_that_left_the_session(lab, start):
     )
     names = ("beats", "beside", "apart")
     heart = start("n1", ["sh", "-c", script], beats=names)
-    played = play(Scene(lab, {"n1": heart}), (Stop(Hit.of("n1")), 0.1, 0.6))
+    played = play(Scene(lab, {"n1": heart}), (Stop(Hit.on_nodes("n1")), 0.1, 0.6))
     for name in names:
-        heart.await_beat(name, after_ns=played.told("heal")[0])
-        assert heart.beats_between(played.told("inject")[0], played.due("heal"), name) == 0
+        heart.await_beat(name, after_ns=played.marked("heal")[0])
+        assert heart.beats_between(played.marked("inject")[0], played.due("heal"), name) == 0
 
 
 # -- kill -----------------------------------------------------------------------------------
@@ -96,9 +96,9 @@ def test_a_stop_reaches_children_and_those_that_left_the_session(lab, start):
 
 def test_a_kill_takes_effect_when_the_process_has_ended_and_its_end_starts_another(scene, hearts):
     first = hearts["n1"].process
-    played = play(scene, (Kill(Hit.of("n1")), 0.1, 0.4))
+    played = play(scene, (Kill(Hit.on_nodes("n1")), 0.1, 0.4))
     assert first.poll() == -signal.SIGKILL
-    (killed,), (started,) = played.told("inject"), played.told("heal")
+    (killed,), (started,) = played.marked("inject"), played.marked("heal")
     assert killed == first.ended_ns
     assert killed >= played.due("inject")
     assert started >= played.due("heal")
@@ -125,11 +125,11 @@ def test_a_restart_asks_first_and_kills_after_the_grace(
 ):
     heart = start("n1", [*PYTHON, habit + BEAT, "beats"])
     first = heart.process
-    restart = Restart(Hit.of("n1"), {"grace": ms(grace_ms)})
+    restart = Restart(Hit.on_nodes("n1"), {"grace": ms(grace_ms)})
     assert restart.detail == f"SIGTERM, SIGKILL after {ms(grace_ms)}"
     played = play(Scene(lab, {"n1": heart}), (restart, 0.1, None))
     assert first.poll() == code
-    (sent,), (started,) = played.told("inject"), played.told("heal")
+    (sent,), (started,) = played.marked("inject"), played.marked("heal")
     assert sent >= played.due("inject")
     assert first.ended_ns - sent > (least_ms - 10) * 1e6
     assert first.ended_ns < started
@@ -148,11 +148,11 @@ def test_a_crash_loop_kills_every_period_and_leaves_it_running(scene, hearts):
     assert [(occurrence["occurrence"], occurrence["state"]) for occurrence in occurrences] == [
         (number, state) for number in range(1, last + 1) for state in ("down", "up")
     ]
-    downs, ups = played.told("occurrence")[::2], played.told("occurrence")[1::2]
+    downs, ups = played.marked("occurrence")[::2], played.marked("occurrence")[1::2]
     assert all(down - downs[0] >= beat * 300e6 for beat, down in enumerate(downs))
     # What is down is up again half a period later; the last one when the fault ends.
     assert all(up - downs[0] >= beat * 300e6 + 150e6 for beat, up in enumerate(ups[:-1]))
-    hearts["n1"].await_beat(after_ns=played.told("heal")[0])
+    hearts["n1"].await_beat(after_ns=played.marked("heal")[0])
     assert 2 <= len(hearts["n1"].pids()) <= last + 1
     assert len(hearts["n2"].pids()) == 1
 
@@ -164,13 +164,13 @@ def test_a_kill_during_a_stop_works_and_what_is_started_is_stopped_until_the_sto
     scene, hearts
 ):
     first = hearts["n1"].process
-    played = play(scene, (Stop(Hit.of("n1")), 0.0, 0.7), (Kill(Hit.of("n1")), 0.2, 0.4))
-    hearts["n1"].await_beat(after_ns=played.told("heal", 1)[0])
+    played = play(scene, (Stop(Hit.on_nodes("n1")), 0.0, 0.7), (Kill(Hit.on_nodes("n1")), 0.2, 0.4))
+    hearts["n1"].await_beat(after_ns=played.marked("heal", 1)[0])
     assert first.poll() == -signal.SIGKILL
-    assert first.ended_ns == played.told("inject", 2)[0]
-    still = [(played.told("inject", 1)[0], played.due("heal", 2))]
+    assert first.ended_ns == played.marked("inject", 2)[0]
+    still = [(played.marked("inject", 1)[0], played.due("heal", 2))]
     # What is started runs until it is sent SIGSTOP, which the instant of the kill's end is after.
-    still.append((played.told("heal", 2)[0], played.due("heal", 1)))
+    still.append((played.marked("heal", 2)[0], played.due("heal", 1)))
     assert [hearts["n1"].beats_between(*each) for each in still] == [0, 0]
 
 
@@ -181,10 +181,10 @@ def test_cut_short_everything_runs_again_at_once(scene, hearts):
     played = Played(
         scene,
         [
-            (Kill(Hit.of("n1")), 0.0, 60.0),
-            (Stop(Hit.of("n2")), 0.1, None),
+            (Kill(Hit.on_nodes("n1")), 0.0, 60.0),
+            (Stop(Hit.on_nodes("n2")), 0.1, None),
             (crash_loop(ms(200)), 0.0, 60.0),
-            (Restart(Hit.of("n2"), {"grace": ms(60_000)}), 0.3, None),
+            (Restart(Hit.on_nodes("n2"), {"grace": ms(60_000)}), 0.3, None),
         ],
     )
     while len(played.timeline.in_force) < 4:

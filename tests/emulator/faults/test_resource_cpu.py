@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.emulator.faults.heartbeats import Heart
 from tests.emulator.plans import mesh
 from wanlat.emulator import cgroup, family
 from wanlat.emulator.cgroup import CpuGroup
@@ -20,7 +20,6 @@ from wanlat.emulator.faults.cpu_throttled import CpuThrottled
 from wanlat.emulator.faults.fault import Hit, Scene
 from wanlat.emulator.faults.processes import Kill
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.process import Process
 from wanlat.topologies.errors import MachineError
 
 PLAN = mesh(1)
@@ -36,30 +35,20 @@ def group() -> None:
         pytest.skip(str(impossible))
 
 
-@dataclass
-class Spinner:
-    """A service whose child takes all the processor time that it gets."""
-
-    node: str
-    process: Process | None = field(default=None)
-
-    def start(self, lab: Lab) -> None:
-        script = f"trap 'kill $!' EXIT; {sys.executable} -S -c 'while True: pass' & wait"
-        self.process = lab.spawn(self.node, ["sh", "-c", script])
-
-    def stop(self, how: int = signal.SIGKILL) -> None:
-        if self.process is not None:
-            self.process.send_signal_to_family(how)
+def spinner(lab: Lab) -> Heart:
+    """Return a service whose child takes all the processor time that it gets."""
+    script = f"trap 'kill $!' EXIT; {sys.executable} -S -c 'while True: pass' & wait"
+    return Heart(lab, "n1", ["sh", "-c", script])
 
 
-def hosts_pids(lab: Lab, service: Spinner) -> set[int]:
+def hosts_pids(lab: Lab, service: Heart) -> set[int]:
     assert service.process is not None
     proc = Path(f"/proc/{lab.supervisor_pid}/root/proc")
     members = family.members(proc, service.process.pid)
     return set(family.outside(lab.supervisor_pid, members).values())
 
 
-def part_of_a_processor(lab: Lab, service: Spinner, seconds: float = 0.6) -> float:
+def part_of_a_processor(lab: Lab, service: Heart, seconds: float = 0.6) -> float:
     """Return the processor time that a service's processes take, by the time that passes."""
     members = hosts_pids(lab, service)
 
@@ -76,9 +65,9 @@ def part_of_a_processor(lab: Lab, service: Spinner, seconds: float = 0.6) -> flo
 
 
 @pytest.fixture
-def stage() -> Iterator[tuple[Scene, Spinner]]:
+def stage() -> Iterator[tuple[Scene, Heart]]:
     with Lab(PLAN) as lab:
-        service = Spinner("n1")
+        service = spinner(lab)
         service.start(lab)
         time.sleep(0.2)
         yield Scene(lab, {"n1": service}), service
@@ -87,10 +76,10 @@ def stage() -> Iterator[tuple[Scene, Spinner]]:
 
 
 def test_a_limited_node_gets_its_quota_also_when_it_is_started_anew_until_the_end(
-    stage: tuple[Scene, Spinner],
+    stage: tuple[Scene, Heart],
 ) -> None:
     scene, service = stage
-    fault, kill = CpuThrottled.parse("n1", {"quota": "10%"}, PLAN, {}), Kill(Hit.of("n1"))
+    fault, kill = CpuThrottled.parse("n1", {"quota": "10%"}, PLAN, {}), Kill(Hit.on_nodes("n1"))
     fault.check(scene.lab)
     at = time.monotonic_ns()
     begun = fault.begin(scene)
@@ -115,9 +104,9 @@ import time
 from wanlat.emulator.faults.cpu_throttled import CpuThrottled
 from wanlat.emulator.faults.fault import Scene
 from wanlat.emulator.lab import Lab
-from tests.emulator.faults.test_resource_cpu import PLAN, Spinner
-service = Spinner("n1")
+from tests.emulator.faults.test_resource_cpu import PLAN, spinner
 with Lab(PLAN) as lab:
+    service = spinner(lab)
     service.start(lab)
     fault = CpuThrottled.parse("n1", {"quota": "10%"}, PLAN, {})
     fault.begin(Scene(lab, {"n1": service}))

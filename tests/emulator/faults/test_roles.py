@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.emulator.plans import mesh
-from wanlat.emulator.faults import catalogue
 from wanlat.emulator.faults.roles import draw
 from wanlat.topologies.errors import UserError
 
@@ -84,24 +83,4 @@ def test_names_are_disjoint_or_it_is_said_why_not(picks, seed):
 def test_what_cannot_be_is_said(spec, said):
     with pytest.raises(UserError) as error:
         draw(spec, FOUR, {"leader": ()}, 1)
-    assert said in str(error.value)
-
-
-# -- the catalogue --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "target", "given", "said"),
-    [
-        ("kil", "n1", {}, "no fault `kil` (did you mean `kill`?)"),
-        ("kill", "n1", {"grace": "1s"}, "no settings; remove `grace`"),
-        ("kill", "victm", {}, "did you mean `victim`?"),
-        ("kill", "minority", {}, "roles: {victim: {select: minority}}"),
-        ("stop", None, {}, "is no target"),
-        ("crash-loop", "n1", {"period": 0, "dwn": 1}, "unknown key `dwn` (did you mean `down`?)"),
-    ],
-)
-def test_what_is_wrong_with_a_fault_is_said(kind, target, given, said):
-    with pytest.raises(UserError) as error:
-        catalogue.parse(kind, target, given, FOUR, {"victim": ("n1",)})
     assert said in str(error.value)

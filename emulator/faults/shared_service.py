@@ -1,4 +1,4 @@
-"""A node's service, and which faults hold it down or still.
+"""A node's service that several faults share: which of them hold it down or still.
 
 Faults on one node may overlap. None of them sets the state of the process; each adds its hold or
 takes it away, and the state follows from the holds that are there:
@@ -49,10 +49,10 @@ class Service(Protocol):
         """Start it anew."""
 
     def stop(self, how: int = ...) -> object:
-        """Send a signal that ends it and what it started; its end is nobody's surprise then."""
+        """Send a signal that ends it and what it started; its end is expected then."""
 
 
-class Held:
+class SharedService:
     """One node's service. Whoever calls a method has its lock (`Scene.holding`)."""
 
     def __init__(self, lab: Lab, service: Service) -> None:
@@ -80,8 +80,8 @@ class Held:
         code = self.process.poll()
         if code is not None and self.process is not self._ended_by_us:
             raise FaultFailed(
-                f"The process on {self.node} {how_it_ended(code)} by itself before. Its log tells "
-                "why."
+                f"The process on {self.node} {how_it_ended(code)} by itself before. Its log has "
+                "the reason."
             )
 
     def send_end(self, holder: Hashable, number: int = signal.SIGKILL) -> int:
@@ -118,7 +118,7 @@ class Held:
         return True
 
     def end_what_is_left(self) -> None:
-        """Send SIGKILL to what did not heed another signal."""
+        """Send SIGKILL to what did not follow another signal."""
         if self.process is not None:
             self.process.send_signal_to_family(signal.SIGKILL)
 
@@ -131,8 +131,8 @@ class Held:
         if self._down or self.process is None or self.process is not self._ended_by_us:
             return
         self._service.start(self._lab)
-        for tell in self.when_started:
-            tell()
+        for callback in self.when_started:
+            callback()
         if self._still:
             self._signal(signal.SIGSTOP)
 
