@@ -1,7 +1,7 @@
 """Runs a matrix: point after point, each an ordinary bundle of one system, and none of them twice.
 
 A point that fails does not end the matrix: the others are measured, and `--resume` tries it again.
-One at which this machine was too late to learn anything is begun again after the others.
+One at which this machine was too late to learn anything is started again after the others.
 Ctrl-C and a full disk of the machine do end it. Shards, measured apart (on other machines, at other
 times), are made one bundle again.
 """
@@ -82,7 +82,7 @@ def run_matrix(
     ``jobs`` points at once; None: as many as the machine carries (`experiments.workers`); or as
     many as an ``engine`` allows, and where it does. ``report`` gets how far the whole is; ``lane``
     makes what shows the progress of one point beside the others'. However it ends, `points.json`
-    says how far it came. Raises UserError when the directory cannot be written, or another run is
+    has how far it came. Raises UserError when the directory cannot be written, or another run is
     writing to it.
     """
     hold = take_directory(
@@ -126,7 +126,7 @@ class _Running:
         *,
         is_resumed: bool,
     ) -> None:
-        """Write down what is to be done; or read what is left to do, now that nobody changes it."""
+        """Write down what is to be done; or read what is left, now that no other run changes it."""
         self._prepared, self._report, self._lane, self._hold = prepared, report, lane, hold
         self._directory = prepared.directory
         self._took_s: defaultdict[str, list[float]] = defaultdict(list)
@@ -150,7 +150,7 @@ class _Running:
                 point.status, point.reason = "planned", None
         self._ahead = self.progress.left()
         self.left = deque(self._ahead)
-        """Those that are to be begun, in this order; `measure` adds to it what it puts off."""
+        """Those that are to be started, in this order; `measure` adds to it what it puts off."""
         self._put_off: Counter[str] = Counter()
         self._write_manifest()
         self.progress.write()
@@ -160,7 +160,7 @@ class _Running:
     def measure_side_by_side(self, engine: Engine) -> None:
         """Run what is left, several points at once. Raises KeyboardInterrupt and MachineError.
 
-        What runs then is interrupted first, and has said how it ended.
+        What runs then is interrupted first, and has reported how it ended.
         """
         idle: list[Runner] = []
         busy: dict[Future[None], Runner] = {}
@@ -168,16 +168,16 @@ class _Running:
             try:
                 while self.left or busy:
                     if engine.look(self._allowed_ms()):
-                        self._tell()
+                        self._report_progress()
                     self._at_once = max(1, min(engine.allowed, len(self.left) + len(busy)))
                     while self.left and len(busy) < engine.allowed:
                         worker = idle.pop() if idle else engine.runner()
                         busy[pool.submit(self.measure, self.left.popleft(), worker)] = worker
                     done, _ = wait(busy, LOOK_EVERY_S, FIRST_COMPLETED)
-                    for each in done:
-                        worker = busy.pop(each)
+                    for future in done:
+                        worker = busy.pop(future)
                         (idle if worker.is_alive else []).append(worker)
-                        each.result()
+                        future.result()
             finally:
                 for worker in busy.values():
                     worker.interrupt()
@@ -201,12 +201,14 @@ class _Running:
             _put_aside(directory)
             self.progress.begins(point)
             began_s = self._running[point.name] = time.monotonic()
-            self._tell()
+            self._report_progress()
             # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
             warned = self._manifest["warnings"]
-            self._manifest["warnings"] = [each for each in warned if not each.startswith(own)]
+            self._manifest["warnings"] = [
+                warning for warning in warned if not warning.startswith(own)
+            ]
         with self._lane() as lane:
-            report = under(point.said, lane) if point.said else lane
+            report = under(point.label, lane) if point.label else lane
             report(point.system)
             try:
                 if worker is None:
@@ -231,23 +233,23 @@ class _Running:
             else:
                 self.progress.ends(point, ended.status, ended.reason)
                 self._ahead.remove(point)
-                self.outcome.warnings += [f"{own}{each}" for each in ended.warnings]
-                self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
+                self.outcome.warnings += [f"{own}{warning}" for warning in ended.warnings]
+                self.outcome.remarks += [f"{own}{remark}" for remark in ended.remarks]
             if ended.status == "complete":
                 self._took_s[point.system].append(time.monotonic() - began_s)
-            self._tell()
+            self._report_progress()
         if ended.is_disk_full:
             raise DiskFull(f"{point.name}: {ended.reason}")
         if ended.status == "interrupted":
             raise KeyboardInterrupt(ended.reason)
 
-    def _tell(self) -> None:
-        """Say how far the whole is: of how many points, how many run, and how long it takes."""
+    def _report_progress(self) -> None:
+        """Report how far the whole is: of how many points, how many run, and how long it takes."""
         total, ahead, left_s = len(self._prepared.selected), len(self._ahead), self._left_s()
-        said = f"{len(self._running)} running"
+        detail = f"{len(self._running)} running"
         if left_s is not None and left_s >= 1:  # else it takes longer than those before
-            said += f", about {elapsed(left_s)} left"
-        self._report(f"{total} point{'' if total == 1 else 's'}", total - ahead, total, said)
+            detail += f", about {elapsed(left_s)} left"
+        self._report(f"{total} point{'' if total == 1 else 's'}", total - ahead, total, detail)
 
     def _left_s(self) -> float | None:
         """Judge how long the rest takes: by what is known of points, else by those before."""
@@ -276,8 +278,8 @@ class _Running:
         failed = self.progress.left()
         self.outcome.status = "failed" if failed else "complete"
         if failed:
-            self.outcome.failures = {each.name: each.reason for each in failed}
-            names = listing((each.name for each in failed), at_most=3)
+            self.outcome.failures = {point.name: point.reason for point in failed}
+            names = listing((point.name for point in failed), at_most=3)
             count = f"{len(failed)} of {len(self._prepared.selected)}"
             self.outcome.reason = f"{count} points failed: {names}."
 
@@ -290,8 +292,8 @@ class _Running:
             assert error is not None
             outcome.status = "failed"
             outcome.reason = unforeseen.kept(error, self._directory)
-        outcome.complete = sum(each.status == "complete" for each in points)
-        outcome.failed = sum(each.status == "failed" for each in points)
+        outcome.complete = sum(point.status == "complete" for point in points)
+        outcome.failed = sum(point.status == "failed" for point in points)
         outcome.warnings = [*dict.fromkeys([*self._manifest["warnings"], *outcome.warnings])]
         changes = {key: getattr(outcome, key) for key in ("status", "reason", "warnings")}
         if self._manifest["attempts"] == 1:  # how long one took that was killed nobody knows
@@ -302,7 +304,7 @@ class _Running:
                     self.progress.ends(point, "interrupted", outcome.reason)
             self._write_manifest(**changes, ended=now_iso())
         except MachineError as error:
-            outcome.does_not_say(error)
+            outcome.note_unwritable(error)
 
     def _write_manifest(self, **changes: Any) -> None:
         self._manifest.update(changes)
@@ -347,12 +349,12 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
     for part, manifest in manifests.items():
         _check_alike(first, manifests[first], part, manifest)
     points = unfinished_of(directory, manifests[first]).prepared().points
-    found = _complete(parts)
+    complete = _complete(parts)
     hold = take_directory(directory, "Name a new one with --out.")
     with closing(hold):
         for point in points:
-            if point.name in found:
-                part, entry = found[point.name]
+            if point.name in complete:
+                part, entry = complete[point.name]
                 shutil.copytree(part / entry.directory, directory / point.directory, symlinks=True)
                 for key in ("status", "reason", "began", "ended", "attempts"):
                     setattr(point, key, getattr(entry, key))
@@ -389,7 +391,7 @@ def _check_alike(first: Path, one: Mapping[str, Any], part: Path, other: Mapping
 
 def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
     """Return the complete points of all parts by name, each with where it lies."""
-    found: dict[str, tuple[Path, Any]] = {}
+    complete: dict[str, tuple[Path, Any]] = {}
     for part in parts:
         try:
             document = read_document(part, Points)
@@ -403,13 +405,13 @@ def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
                     f"{part} lacks {entry.directory}, of complete point {entry.name}: it was "
                     "removed. Merge bundles as `wanlat run` left them."
                 )
-            if entry.name in found:
+            if entry.name in complete:
                 raise UserError(
-                    f"Point {entry.name} was measured in {found[entry.name][0]} and in {part}. "
+                    f"Point {entry.name} was measured in {complete[entry.name][0]} and in {part}. "
                     "Leave one of them out, or remove the point's directory from it."
                 )
-            found[entry.name] = (part, entry)
-    return found
+            complete[entry.name] = (part, entry)
+    return complete
 
 
 def _merged(manifests: Mapping[Path, dict[str, Any]], points: Sequence[AnyPoint]) -> dict[str, Any]:
@@ -417,7 +419,7 @@ def _merged(manifests: Mapping[Path, dict[str, Any]], points: Sequence[AnyPoint]
     whole = dict(next(iter(manifests.values())))
     missing = [point.name for point in points if point.status != "complete"]
     reason = f"No part has {len(missing)} of {len(points)} points: {listing(missing, at_most=3)}."
-    warnings = dict.fromkeys(each for one in manifests.values() for each in one["warnings"])
+    warnings = dict.fromkeys(warning for one in manifests.values() for warning in one["warnings"])
     kept = ("shard", "started", "ended", *machine())
     return {key: value for key, value in whole.items() if key not in _OF_RUN} | {
         "status": "failed" if missing else "complete",

@@ -22,14 +22,14 @@ _PATHS = ("/", "./", "../", "~")
 
 def reach(manifest: Mapping[str, Any], parts: Sequence[Study | Drill]) -> list[str]:
     """Return what the studies or drills of a manifest name outside the bundle, in words."""
-    found = dict.fromkeys(line for part in parts for line in _of(part, manifest["topologies"]))
+    named = dict.fromkeys(line for part in parts for line in _of(part, manifest["topologies"]))
     paths = (manifest.get("how") or {}).get("claims", ())
-    found |= dict.fromkeys(f"claims {show(str(path))}" for path in paths)
+    named |= dict.fromkeys(f"claims {show(str(path))}" for path in paths)
     written = [manifest.get("study"), manifest.get("drills"), *manifest["topologies"].values()]
-    found |= dict.fromkeys(
+    named |= dict.fromkeys(
         show(text) for text in _paths(written) if text not in manifest["topologies"]
     )
-    return [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in found]
+    return [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in named]
 
 
 def _of(part: Study | Drill, topologies: Mapping[str, Any]) -> Iterator[str]:
@@ -56,8 +56,8 @@ def _paths(value: Any) -> Iterator[str]:
         if value.startswith(_PATHS):
             yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _paths(each)
+        for inner in value.values():
+            yield from _paths(inner)
     elif isinstance(value, Sequence):
-        for each in value:
-            yield from _paths(each)
+        for inner in value:
+            yield from _paths(inner)

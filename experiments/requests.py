@@ -59,7 +59,7 @@ class Schedule:
     deadline_ns: int
 
     @classmethod
-    def of(cls, interval_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
+    def of_client(cls, interval_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
         """Return a client's schedule, its offset drawn, so that clients do not beat together."""
         offset_ns = random.Random(f"{seed}/{client}/offset").randrange(interval_ns)
         return cls(interval_ns, offset_ns, deadline_ns)
@@ -96,7 +96,7 @@ def row_of(sample: Sample, request: Request) -> Row:
 def unanswered(
     seq: int, endpoint: str, handed_ns: int, why: str, outcome: Outcome = "unknown"
 ) -> Sample:
-    """Return the sample of a request that was handed over, and of which the probe said nothing."""
+    """Return the sample of a request that was handed over, without a report of the probe."""
     known = {"seq": seq, "endpoint": endpoint, "start_ns": handed_ns, "error": why}
     took = {"elapsed_ns": time.monotonic_ns() - handed_ns, "outcome": outcome}
     return Sample(**{**_NOTHING, **known, **took})
@@ -272,7 +272,7 @@ class Workers:
 _HTTP_NOT_FOUND = 404
 _GRPC_NOT_FOUND = 5
 _NOT_FOUND = ("not found", "wrong answer: [false]")
-"""How an error begins of an answer that went well and says that there is no such object."""
+"""How an error begins of an answer that went well that there is no such object."""
 _POLL_MS = 50
 """How soon a stop is heeded while a request is on its way."""
 _DEATHS = 3
@@ -298,13 +298,13 @@ def is_not_found(sample: Sample) -> bool:
     if sample.status is not None and sample.grpc_status is None:
         return sample.status == _HTTP_NOT_FOUND
     error = sample.error or ""
-    said = sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in error
-    return said or (sample.outcome == "fail" and error.startswith(_NOT_FOUND))
+    is_named = sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in error
+    return is_named or (sample.outcome == "fail" and error.startswith(_NOT_FOUND))
 
 
 @dataclass
 class NotFoundTracker:
-    """What one system's reads did not find though preparing it was acknowledged: told, not hidden.
+    """What one system's reads did not find though preparing it was acknowledged.
 
     A plan reads only what was prepared, and nothing is measured before all of it is acknowledged.
     """
@@ -322,7 +322,7 @@ class NotFoundTracker:
         return True
 
     def remarks(self) -> list[str]:
-        """Say what was not found; nothing when all was."""
+        """Describe what was not found; nothing when all was."""
         counted = listing(f"{count} of {name}" for name, count in sorted(self.reads.items()))
         text = (
             f"{counted} did not find objects whose writing had been acknowledged "
@@ -353,7 +353,7 @@ class Sender(Closing):
         self._stop = stop
         self._deaths = 0
         self._oneshot: Oneshot | None = None
-        self._asked: tuple[Request, int]
+        self._pending: tuple[Request, int]
         self.make_ready()
 
     def make_ready(self) -> Oneshot:
@@ -362,7 +362,7 @@ class Sender(Closing):
             self._oneshot = Oneshot(self._spawn, self._header)
         return self._oneshot
 
-    def ask(self, request: Request) -> Sample:
+    def exchange(self, request: Request) -> Sample:
         """Send a request and return its sample; raises as ``take``."""
         self.hand_over(request)
         while not wait_readable([self.fileno()], _POLL_MS / 1000) and not self.is_lost():
@@ -373,7 +373,7 @@ class Sender(Closing):
     def hand_over(self, request: Request) -> None:
         """Have a request sent. Raises MachineError when the lab has ended."""
         oneshot = self.make_ready()
-        self._asked = request, time.monotonic_ns()
+        self._pending = request, time.monotonic_ns()
         with suppress(ProbeFailed):  # `take` says so
             oneshot.send(request)
 
@@ -412,12 +412,12 @@ class Sender(Closing):
         return self._unanswered("abandoned: the run was stopped")
 
     def close(self) -> None:
-        """End the process. May be called again, as may ``ask``."""
+        """End the process. May be called again, as may ``exchange``."""
         oneshot, self._oneshot = self._oneshot, None
         if oneshot is not None:
             oneshot.close()
 
     def _unanswered(self, why: str, outcome: Outcome = "unknown") -> Sample:
-        request, handed_ns = self._asked
+        request, handed_ns = self._pending
         self.close()
         return unanswered(request.seq, request.endpoint, handed_ns, why, outcome)

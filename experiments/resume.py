@@ -37,7 +37,7 @@ BATCHES: Mapping[str, type[Batch]] = {batch.kind: batch for batch in (StudyPoint
 
 @dataclass
 class Unfinished:
-    """The bundle of a matrix, and what its manifest says."""
+    """The bundle of a matrix, and its manifest."""
 
     directory: Path
     manifest: dict[str, Any]
@@ -46,18 +46,19 @@ class Unfinished:
     def is_complete(self) -> bool:
         """Whether nothing is left to do.
 
-        A point whose directory was removed is to be measured again.
+        A point without its directory, which was removed, is to be measured again.
         """
-        found = read_document(self.directory, Points)
+        document = read_document(self.directory, Points)
         return self.manifest["status"] == "complete" and all(
-            (self.directory / each.directory).exists() for each in (found.points if found else ())
+            (self.directory / point.directory).exists()
+            for point in (document.points if document else ())
         )
 
     @property
     def batch(self) -> Batch:
         """What it measures. Raises UserError where this version has no such studies or drills."""
         try:
-            return BATCHES[self.manifest["kind"]].of(self.manifest)
+            return BATCHES[self.manifest["kind"]].from_manifest(self.manifest)
         except ValueError as error:
             raise UserError(
                 f"--resume {self.directory}: this version of wanlat cannot read what it measures "
@@ -93,7 +94,7 @@ class Unfinished:
 
     @property
     def instruments(self) -> tuple[Mapping[str, Any], ...]:
-        """The programs of our own that it was begun with."""
+        """The programs of our own that it was started with."""
         return tuple(self.manifest.get("instruments", ()))
 
     def kept(self, systems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -157,11 +158,11 @@ def read_unfinished(
     command = BATCHES[kind].command
     if by not in (None, command):
         raise UserError(f"`wanlat {command} --resume {directory}` resumes that.")
-    found = unfinished_of(directory, read_json(directory / "manifest.json"))
-    if not is_trusted and (outside := found.outside):
+    unfinished = unfinished_of(directory, read_json(directory / "manifest.json"))
+    if not is_trusted and (outside := unfinished.outside):
         raise UserError(
             f"--resume {directory}: the bundle names what is outside of it, and resuming would run "
             f"or read that on this machine: {listing(outside)}. If you trust the bundle, give "
             "--trust, too."
         )
-    return found
+    return unfinished

@@ -5,7 +5,7 @@ workers (`experiments.dask_engine`).
 
 A worker (`main`, in a process of its own) reads `{"bundle": …, "point": …}` from its standard
 input, runs that point of the matrix in that bundle, and writes lines of JSON: progress, and at the
-end how it ended. It is told no code and no study: both are its own, from the bundle. So whatever
+end how it ended. It gets no code and no study: both are its own, from the bundle. So whatever
 can start a command can be a worker. When its standard input ends it is gone at once, and the kernel
 takes its lab away.
 """
@@ -64,16 +64,16 @@ class Runner(Protocol):
     """Runs points, one at a time. Of use to one thread, and `interrupt` to any."""
 
     def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
-        """Run a point of the matrix in a bundle. Raises MachineError where nobody knows how it
+        """Run a point of the matrix in a bundle. Raises MachineError where it is unknown how it
         ended.
         """
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be told another point."""
+        """Whether it can get another point."""
 
     def interrupt(self) -> None:
-        """Have it end its point, and say so."""
+        """Have it end its point, and report that."""
 
     def close(self) -> None:
         """End it."""
@@ -108,7 +108,7 @@ class Worker:
     """A process that runs points: a `Runner`."""
 
     def __init__(self) -> None:
-        """Start it; away from the terminal's process group, whose Ctrl-C is for its parent."""
+        """Start it, outside the terminal's process group: Ctrl-C there is for its parent."""
         self._process = subprocess.Popen(
             interpreter.command("from wanlat.experiments.workers import main; main()"),
             stdin=subprocess.PIPE,
@@ -131,19 +131,19 @@ class Worker:
         for line in self._process.stdout:
             if not line.startswith('{"'):  # of a module that prints when Python starts
                 continue
-            told = json.loads(line)
-            if "ended" in told:
-                return PointEnded(**told["ended"])
-            report(*told["progress"])
+            message = json.loads(line)
+            if "ended" in message:
+                return PointEnded(**message["ended"])
+            report(*message["progress"])
         raise self._died(point)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be told another point."""
+        """Whether it can get another point."""
         return self._process.poll() is None
 
     def interrupt(self) -> None:
-        """Have it end its point, and say so."""
+        """Have it end its point, and report that."""
         self._process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class LatenessWatch:
 
     def __init__(self) -> None:
         self._read: Counter[tuple[Path, int]] = Counter()
-        """Bytes, by file and its inode: that of a point that is begun again is another one."""
+        """Bytes, by file and its inode: that of a point that is started again is another one."""
         self._looked_ns = time.monotonic_ns()
 
     def look(self, allowed_ms: Mapping[Path, float]) -> float:
@@ -249,8 +249,8 @@ class LatenessWatch:
                 if not line.endswith(b"\n"):
                     break  # it is being written: what follows would be the rest of it
                 self._read[which] += len(line)
-                told = json.loads(line)
-                yield told["start_ns"], told["max_ns"] / 1e6
+                line_bin = json.loads(line)
+                yield line_bin["start_ns"], line_bin["max_ns"] / 1e6
 
 
 def _spent(stat: Path = Path("/proc/stat")) -> tuple[int, int]:
@@ -258,7 +258,7 @@ def _spent(stat: Path = Path("/proc/stat")) -> tuple[int, int]:
 
     What is niced counts as idle: it gives way.
     """
-    fields = [int(each) for each in stat.read_text().splitlines()[0].split()[1:9]]
+    fields = [int(field) for field in stat.read_text().splitlines()[0].split()[1:9]]
     return sum(fields), fields[1] + fields[3] + fields[4]  # nice, idle, waiting for a disk
 
 
@@ -266,33 +266,33 @@ _PROGRESS_EVERY_S = 0.2
 
 
 def main() -> None:
-    """Run points as they are told."""
-    asked: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_read, args=(sys.stdin, asked), daemon=True).start()
+    """Run points as they come."""
+    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_read, args=(sys.stdin, jobs), daemon=True).start()
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not stand among the lines
     signal.signal(signal.SIGINT, signal.default_int_handler)
     while True:
         try:
-            told = asked.get()
+            job = jobs.get()
         except KeyboardInterrupt:  # between two points there is nothing to end
             continue
         try:
-            for each in told["adopted"]:
-                registry.adopt(each)
-            ended = _run(Path(told["bundle"]), told["point"], lines)
+            for path in job["adopted"]:
+                registry.adopt(path)
+            ended = _run(Path(job["bundle"]), job["point"], lines)
         except KeyboardInterrupt:
             ended = PointEnded("interrupted", "interrupted by the user")
         except Exception as error:  # in reading the matrix: of points `run_point` says it
             is_ours = isinstance(error, WanlatError)
             why = str(error) if is_ours else f"an error in wanlat itself: {summary(error)}"
             ended = PointEnded("failed", why)
-        _say(lines, {"ended": asdict(ended)})
+        _write(lines, {"ended": asdict(ended)})
 
 
-def _read(lines: IO[str], asked: queue.Queue[dict[str, Any]]) -> None:
+def _read(lines: IO[str], jobs: queue.Queue[dict[str, Any]]) -> None:
     for line in lines:
-        asked.put(json.loads(line))
+        jobs.put(json.loads(line))
     os._exit(0)  # nobody wants to know how the point ends; the kernel takes its lab away
 
 
@@ -304,7 +304,7 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
         nonlocal next_s
         if time.monotonic() >= next_s:
             next_s = time.monotonic() + _PROGRESS_EVERY_S
-            _say(lines, {"progress": [stage, done, total, detail]})
+            _write(lines, {"progress": [stage, done, total, detail]})
 
     return run_point(prepared, points[name], report)
 
@@ -313,8 +313,8 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
 def _prepared(bundle: Path) -> tuple[PreparedPoints, dict[str, AnyPoint]]:
     """Return a matrix and its points by name; reading a thousand takes a quarter of a second."""
     prepared = read_unfinished(bundle, is_trusted=True).prepared()
-    return prepared, {each.name: each for each in prepared.selected}
+    return prepared, {point.name: point for point in prepared.selected}
 
 
-def _say(lines: IO[str], what: dict[str, Any]) -> None:
+def _write(lines: IO[str], what: dict[str, Any]) -> None:
     print(json.dumps(what), file=lines, flush=True)

@@ -1,10 +1,10 @@
 """A drill's clients: open-loop readers, writers and listers; those who write the first objects and,
 after the heal, read every key of the ledger from every node.
 
-Keys that were removed are read too, and those of which nobody knows whether they were put. An
-answer that may still change, that an object which must be there is not, or none at all, is asked
-for again: in all up to three passes, some time apart, within the time there is. What has given no
-answer then is ``unread``, which is neither a loss nor its absence.
+Keys that were removed are read too, and those of which it is unknown whether they were put. An
+answer that may still change, that an object which must be there is not, or none at all, is
+requested again: in all up to three passes, some time apart, within the time there is. What has
+given no answer then is ``unread``, which is neither a loss nor its absence.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Load:
     lab: Lab
     cluster: Cluster
     api: ObjectApi
-    """How the cluster is asked for objects."""
+    """How objects are requested."""
     ledger: Ledger
     seed: int
     object_bytes: int
@@ -117,7 +117,7 @@ class PlacedSender(Sender):
         super().__init__(spawn_on(load.lab, place.node), header, stop)
 
     def is_of(self, load: Load, place: Place) -> None:
-        """Say for whom it sends from now on: another client on the same node, to the same one."""
+        """Send for another client from now on: another client on the same node, to the same one."""
         self._load, self._place = load, place
         self._who = {"client": place.name, "target": place.target}
 
@@ -149,7 +149,7 @@ class PlacedSender(Sender):
         return True
 
     def get(self, turn: Turn, chance: random.Random, left_ms: int) -> bool:
-        """Get any object whose put was acknowledged; return whether there is one."""
+        """Get any object with an acknowledged put; return whether there is one."""
         ledger = self._load.ledger
         what = ledger.take_to_read(chance)
         if what is None:
@@ -225,7 +225,7 @@ class Client:
         soon after ``stop`` is set.
 
         ``origin_ns`` (CLOCK_MONOTONIC) is the instant 0 of ``spans``. ``by``: who sends and is
-        there already, and stays; when it is told to stop, what is on its way is awaited. Raises
+        there already, and stays; when it has to stop, what is on its way is awaited. Raises
         ProbeFailed when oneshot cannot be kept alive, MachineError when the lab or the disk fails.
         """
         schedule = self._schedule
@@ -306,7 +306,7 @@ def fill(
     prepare(spawn, header, api.buckets([BUCKET]), lambda *_: None)
     keys = (api.key(load.seed, FILL_OWNER, number) for number in range(count))
     objects = [ledger.describe(key, load.object_bytes) for key in keys]
-    numbers = [ledger.put(each, client=place.name, target=place.target) for each in objects]
+    numbers = [ledger.put(written, client=place.name, target=place.target) for written in objects]
 
     def take(request: Request, sample: Sample) -> None:
         ledger.complete(numbers[request.seq], sample.outcome, sample.error)
@@ -314,7 +314,7 @@ def fill(
         load.note(place, "write", Turn(request.seq, "prepare"), request.key, row)
         on_progress(ledger.acknowledged, count)
 
-    puts = [on_object(api, "write", seq, each) for seq, each in enumerate(objects)]
+    puts = [on_object(api, "write", seq, written) for seq, written in enumerate(objects)]
     prepare(spawn, header, puts, take)
 
 
@@ -335,23 +335,23 @@ _PAUSE_S = 2.0
 class Verified:
     """What a round of verification came to, counted in answers: one a key and node."""
 
-    asked: int
+    expected: int
     """How many there should be."""
-    found: Mapping[Found, int]
+    counts: Mapping[Found, int]
     out_of_time: bool
-    """Something was not asked, or not asked again, for want of time."""
+    """Something was not read, or not again, for want of time."""
 
 
 @dataclass(slots=True)
 class _Question:
-    """One key, asked of one node."""
+    """One key, to be read from one node."""
 
     node: str
     object: Object
     is_expected: bool
     is_removed: bool
     passes: int = 0
-    found: Found = "unread"
+    answer: Found = "unread"
     sha256: str | None = None
     error: str | None = "not asked: the time for the verification was over"
     t_ns: int | None = None
@@ -360,33 +360,33 @@ class _Question:
 
     def judge(self, sample: Sample) -> None:
         """Take in an answer; where there is none, the one before stands."""
-        found: Found = "unread"
+        answer: Found = "unread"
         if sample.outcome == "ok":
-            found = "yes"
+            answer = "yes"
         elif sample.sha256 is not None and sample.sha256 != self.object.sha256:
-            found = "wrong"
+            answer = "wrong"
         elif is_not_found(sample):
-            found = "no"
-        if found == "unread" != self.found:
+            answer = "no"
+        if answer == "unread" != self.answer:
             return
-        self.changed = self.changed or self.found not in ("unread", found)
-        self.t_ns, self.found, self.error = time.monotonic_ns(), found, sample.error
-        self.sha256 = sample.sha256 if found in ("yes", "wrong") else None
+        self.changed = self.changed or self.answer not in ("unread", answer)
+        self.t_ns, self.answer, self.error = time.monotonic_ns(), answer, sample.error
+        self.sha256 = sample.sha256 if answer in ("yes", "wrong") else None
 
     @property
     def is_settled(self) -> bool:
         """No other answer is to be expected."""
-        is_amiss = self.is_removed if self.found == "yes" else self.is_expected
-        return self.found == "wrong" or (self.found != "unread" and not is_amiss)
+        is_amiss = self.is_removed if self.answer == "yes" else self.is_expected
+        return self.answer == "wrong" or (self.answer != "unread" and not is_amiss)
 
     def line(self, name: str) -> dict[str, Any]:
         """Return the answer as the bundle has it."""
-        is_late = self.changed and self.found in ("yes", "no")
+        is_late = self.changed and self.answer in ("yes", "no")
         return {
             "round": name,
             "node": self.node,
             "key": self.object.key,
-            "found": self.found,
+            "found": self.answer,
             "sha256": self.sha256,
             "error": self.error,
             "t_ns": self.t_ns or time.monotonic_ns(),
@@ -412,37 +412,39 @@ def verify(
 ) -> Verified:
     """Read every key of the ledger from every node, and ``write`` a line for each.
 
-    Without its first ``since`` objects. A line that says what the round is comes first. ``yes`` and
+    Without its first ``since`` objects. A line that describes the round comes first. ``yes`` and
     ``wrong`` are written as they come, ``no`` and ``unread`` when they are final. ``on_progress``
     gets how many answers are final, of how many. Both are called one at a time, from other threads
     too. A read has ``deadline_ms``; the whole takes at most ``budget_s`` and one read more. Returns
     early, with lines missing, when ``stop`` is set. Raises ProbeFailed when oneshot cannot be kept
     alive.
     """
-    begun_ns = time.monotonic_ns()
-    until_ns = begun_ns + int(budget_s * 1e9)
+    started_ns = time.monotonic_ns()
+    until_ns = started_ns + int(budget_s * 1e9)
     stop = stop or threading.Event()
     objects, nodes = ledger.objects(since), tuple(cluster.nodes)
-    head = {"round": name, "begun_ns": begun_ns, "nodes": nodes, "keys": len(objects)}
+    head = {"round": name, "begun_ns": started_ns, "nodes": nodes, "keys": len(objects)}
     write(head | {"passes": passes})
     # Not in the order in which they were written, so that time running out hits no part of the
     # drill more than another; but in one order on all nodes.
-    objects.sort(key=lambda each: random.Random(each.key).random())
+    objects.sort(key=lambda written: random.Random(written.key).random())
     waiting = {
         node: deque(
-            _Question(node, each, ledger.is_expected(each.key), ledger.is_removed(each.key))
-            for each in objects
+            _Question(
+                node, written, ledger.is_expected(written.key), ledger.is_removed(written.key)
+            )
+            for written in objects
         )
         for node in nodes
     }
-    asked = len(nodes) * len(objects)
-    found, lock = Counter[Found](), threading.Lock()
+    expected = len(nodes) * len(objects)
+    counts, lock = Counter[Found](), threading.Lock()
 
     def settle(question: _Question) -> None:
         with lock:
             write(question.line(name))
-            found[question.found] += 1
-            on_progress(found.total(), asked)
+            counts[question.answer] += 1
+            on_progress(counts.total(), expected)
 
     def reader(node: str, questions: deque[_Question]) -> Callable[[], None]:
         header = header_to(cluster.own_target(node), deadline_ms=deadline_ms)
@@ -455,8 +457,8 @@ def verify(
                     except IndexError:  # another was quicker
                         return
                     question.passes += 1
-                    asked = on_object(api, "read", question.passes, question.object)
-                    sample = sender.ask(asked)
+                    request = on_object(api, "read", question.passes, question.object)
+                    sample = sender.exchange(request)
                     if stop.is_set():
                         return  # nothing is final then
                     question.judge(sample)
@@ -465,13 +467,13 @@ def verify(
 
         return work
 
-    out_of_time, each = False, max(1, _processes(lab, nodes) // len(nodes))
+    out_of_time, readers_per_node = False, max(1, _processes(lab, nodes) // len(nodes))
     left = [question for its in waiting.values() for question in its]
     for done in range(1, passes + 1):
         readers = {
             f"reader {number} of {node}": reader(node, its)
             for node, its in waiting.items()
-            for number in range(min(each, len(its)))
+            for number in range(min(readers_per_node, len(its)))
         }
         Workers(readers, stop).run()
         left = [question for question in left if not question.is_settled]
@@ -483,7 +485,7 @@ def verify(
     if not stop.is_set():
         for question in left:
             settle(question)
-    return Verified(asked, dict(found), out_of_time)
+    return Verified(expected, dict(counts), out_of_time)
 
 
 def _processes(lab: Lab, nodes: tuple[str, ...]) -> int:

@@ -30,8 +30,8 @@ class DrillPoint(AnyPoint):
     scale: float = Field(exclude=True, repr=False)
 
     @property
-    def said(self) -> str:
-        """Say which of its system's drills it is."""
+    def label(self) -> str:
+        """Which of its system's drills it is."""
         return " ".join(str(value) for value in self.values.values())
 
     @property
@@ -97,7 +97,7 @@ class Drills(Batch):
         return [drill.model_copy(update={"systems": list(self.names)}) for drill in self.drills]
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
         """Return the drills of a manifest."""
         drills = [Drill.model_validate(drill) for drill in manifest["drills"]]
         how = manifest["how"]

@@ -63,11 +63,11 @@ def _roles_of(
 
 
 class Misfit(UserError):
-    """A drill that cannot be on this topology with this system; ``findings`` say where in it."""
+    """A drill that cannot be on this topology with this system; ``findings`` state where."""
 
     def __init__(self, drill: str, findings: Sequence[Finding]) -> None:
-        told = "; ".join(f"{path_text(each.path)}: {each.text}" for each in findings)
-        super().__init__(f"drill {drill}, {told}")
+        text = "; ".join(f"{path_text(finding.path)}: {finding.text}" for finding in findings)
+        super().__init__(f"drill {drill}, {text}")
         self.findings = findings
 
 
@@ -96,7 +96,7 @@ class Assignment:
     steps: tuple[Step, ...]
     """The faults, with their times after the beginning of `during`."""
     volumes: Mapping[str, int]
-    """Nodes whose directory is a file system of so many bytes."""
+    """Nodes that have their directory on a file system of so many bytes."""
 
 
 def assign(
@@ -107,19 +107,19 @@ def assign(
     ``leader``: the node that leads; None: it is not known yet, and any is taken for it. Raises
     Misfit.
     """
-    found: list[Finding] = []
+    mistakes: list[Finding] = []
 
     @contextmanager
     def at(*path: str | int) -> Iterator[None]:
-        """Keep what is wrong in the block, and where the drill says it."""
+        """Keep what is wrong in the block, and where in the drill it is."""
         try:
             yield
         except UserError as error:
-            found.append(Finding(path, str(error)))
+            mistakes.append(Finding(path, str(error)))
 
     def end() -> None:
-        if found:
-            raise Misfit(drill.name, found)
+        if mistakes:
+            raise Misfit(drill.name, mistakes)
 
     subject, index = registry.get(system), ("systems", drill.systems.index(system))
     with at("options", system):
@@ -198,20 +198,20 @@ def findings(drill: Drill, topology: str) -> Iterator[Finding]:
     except UserError as error:
         yield Finding(("topology",), str(error))
         return
-    told = set[Finding]()
+    reported = set[Finding]()
     for system in drill.systems:
         try:
             assign(drill, system, plan, drill.seed or 0)
         except Misfit as misfit:
-            yield from (each for each in misfit.findings if each not in told)
-            told.update(misfit.findings)
+            yield from (finding for finding in misfit.findings if finding not in reported)
+            reported.update(misfit.findings)
 
 
 def load(name_or_path: str, *, topology: str | None = None) -> Drill:
     """Return the drill of that name, or in the file at that path.
 
     ``topology`` takes the place of the file's own. A topology that the file names by a path is
-    taken from where the file is. What the file says by itself is checked first; if all of that is
+    taken from where the file is. The file by itself is checked first; if all of that is
     right, names of nodes and faults' settings are checked on the topology. Raises DrillError with
     every mistake.
     """
@@ -231,7 +231,7 @@ def load(name_or_path: str, *, topology: str | None = None) -> Drill:
 def changed(drill: Drill, settings: Mapping[str, Any]) -> Drill:
     """Return a drill with parameters set to values; dotted for inner keys.
 
-    Raises UserError, which tells every mistake.
+    Raises UserError, which lists every mistake.
     """
     if not settings:
         return drill
@@ -270,7 +270,7 @@ class PreparedDrill(Setup):
 
     @property
     def led(self) -> str | None:
-        """The role that is the leader's, where the running cluster says who that is."""
+        """The role that is the leader's, where the running cluster reports who that is."""
         roles = self.drill.selects.items() if self.system.definition.leader else ()
         return next((name for name, select in roles if selects_leader(select)), None)
 

@@ -25,7 +25,7 @@ LOADED = {
     for does, name in protocol.objects.names.items()
     if does != "list"
 }
-"""What a mix may have, by S3's name or Bob's. A system is asked by its own."""
+"""What a mix may have, by S3's name or Bob's. Requests to a system have its own."""
 
 LONGEST_RAMP = Duration(2 * 10**9)
 _SHARE_OF_RAMP = 10
@@ -36,18 +36,18 @@ _SUM_TOLERANCE = 0.02
 def _mix(mix: dict[str, float]) -> dict[str, float]:
     """Refuse endpoints that no load has, and shares that are none."""
     known = list(LOADED)
-    found = []
+    findings = []
     for name, share in mix.items():
         if name not in known:
             near = did_you_mean(name, known)
             text = f"{show(name)} is nothing that a load asks for{near}; it has {listing(known)}"
-            found.append(Finding((name,), text, at_key=True))
+            findings.append(Finding((name,), text, at_key=True))
         if not 0 <= share <= 1:
-            found.append(Finding((name,), f"a share is from 0 to 1, not {share}"))
-    if not found and abs(sum(mix.values()) - 1) > _SUM_TOLERANCE:
-        found = [Finding((), f"shares add up to 1, not to {sum(mix.values()):g}")]
-    if found:
-        raise refused(found)
+            findings.append(Finding((name,), f"a share is from 0 to 1, not {share}"))
+    if not findings and abs(sum(mix.values()) - 1) > _SUM_TOLERANCE:
+        findings = [Finding((), f"shares add up to 1, not to {sum(mix.values()):g}")]
+    if findings:
+        raise refused(findings)
     return mix
 
 
@@ -90,13 +90,13 @@ class LoadSpec(StudyKind):
 
     @property
     def ramp(self) -> Duration:
-        """How long it takes until all workers have begun: a tenth of the load, 2 s at most."""
+        """How long it takes until all workers have started: a tenth of the load, 2 s at most."""
         return Duration(min(LONGEST_RAMP.ns, self.duration.ns // _SHARE_OF_RAMP))
 
     @property
     def reads(self) -> bool:
         """Whether it reads what was there before."""
-        return any(self.operations.get(each) for each in ("read", "exists"))
+        return any(self.operations.get(operation) for operation in ("read", "exists"))
 
     @property
     def operations(self) -> dict[Operation, float]:

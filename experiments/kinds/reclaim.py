@@ -75,10 +75,10 @@ class ReclaimSpec(StudyKind):
 
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Return ascending numbers as half-open ranges."""
-    found: list[tuple[int, int]] = []
+    periods: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][1] == number:
-            found[-1] = found[-1][0], number + 1
+        if periods and periods[-1][1] == number:
+            periods[-1] = periods[-1][0], number + 1
         else:
-            found.append((number, number + 1))
-    return found
+            periods.append((number, number + 1))
+    return periods

@@ -31,7 +31,7 @@ LONGEST_RTT = Duration(10 * 10**9)
 _WHY_IDLE = f"; for {IDLE} of it nothing is sent, to see what crosses the links without any request"
 _STEP_S = 0.5  # to calibrate an RTT step
 FEWEST_RTTS = 3
-"""With fewer no line can be told from a curve."""
+"""With fewer no line can be distinguished from a curve."""
 
 
 class RoundTripsSpec(StudyKind):
@@ -52,7 +52,7 @@ class RoundTripsSpec(StudyKind):
         list[Annotated[Duration, within(Duration(0), LONGEST_RTT)]],
         unique("`repeats` says how often each is a step"),
     ] = Field(
-        default=[Duration(each * 10**6) for each in (0, 25, 50, 100, 200)],
+        default=[Duration(rtt_ms * 10**6) for rtt_ms in (0, 25, 50, 100, 200)],
         min_length=1,
         description="RTTs that every WAN link is given, one after another",
     )
@@ -85,20 +85,20 @@ class RoundTripsSpec(StudyKind):
     @property
     def doubts(self) -> list[str]:
         """Why no number of round trips can come of it, in sentences; nothing where one can."""
-        said = []
+        doubts = []
         if len(self.rtts) < FEWEST_RTTS:
-            said.append(
+            doubts.append(
                 f"`round_trips` has {len(self.rtts)} RTT{'s' * (len(self.rtts) > 1)}, and through "
                 f"so few points goes any line: no number of round trips will be given. Name at "
                 f"least {FEWEST_RTTS}."
             )
         if self.jitter.ns:
-            said.append(
+            doubts.append(
                 f"`round_trips` has a jitter of {self.jitter}: a request that waits for several "
                 "answers then waits for the slowest, so no number of round trips will be given. "
                 "Leave the jitter out."
             )
-        return said
+        return doubts
 
     @model_validator(mode="after")
     def _settles(self) -> Self:
@@ -152,4 +152,6 @@ class RoundTripsSpec(StudyKind):
         from wanlat.experiments.workloads.rtt_steps import RttStepsRecord, RttStepsWorkload
 
         record, subjects = RttStepsRecord(recording.bundle), prepared.subjects
-        return [RttStepsWorkload(prepared, each, recording, self, record) for each in subjects]
+        return [
+            RttStepsWorkload(prepared, subject, recording, self, record) for subject in subjects
+        ]

@@ -36,7 +36,7 @@ from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatEr
 from wanlat.topologies.units import Duration
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
-_TELL_EVERY_S = 0.5
+_REPORT_INTERVAL_S = 0.5
 _CHECK_EVERY_S = 0.2
 
 
@@ -58,7 +58,7 @@ class Workload:
         self.outcome = recording.outcome
         self.name = subject.name
         """The system's."""
-        self.tell = self.session.tell
+        self.progress = self.session.progress
         """Report progress."""
         self.stored = StoredBytes()
         self.errors: NetworkErrors | None = None
@@ -134,8 +134,8 @@ class Workload:
         while (left_s := end_s - time.monotonic()) > 0:
             cluster.check()
             check()
-            self.tell(what, duration.s - left_s, duration.s)
-            wait_until(lab, time.monotonic() + min(left_s, _TELL_EVERY_S))
+            self.progress(what, duration.s - left_s, duration.s)
+            wait_until(lab, time.monotonic() + min(left_s, _REPORT_INTERVAL_S))
 
     def _send_all(self, lab: Lab, cluster: Cluster) -> None:
         self.bundle.event("loaded", self.name)  # until here it was idle
@@ -200,7 +200,7 @@ class Workload:
             done[sample.phase] += 1
             if sample.phase in totals:
                 late = self.late if sample.phase == "measure" else 0
-                self.tell(STAGES[sample.phase], done[sample.phase] - late, totals[sample.phase])
+                self.progress(STAGES[sample.phase], done[sample.phase] - late, totals[sample.phase])
 
         def following() -> Iterator[Request]:
             watch = Stopwatch()
@@ -230,9 +230,9 @@ class Workload:
             nonlocal done
             done += 1
             take(request, sample)
-            self.tell(STAGES["prepare"], done, len(requests))
+            self.progress(STAGES["prepare"], done, len(requests))
 
-        self.tell(STAGES["prepare"], 0, len(requests))
+        self.progress(STAGES["prepare"], 0, len(requests))
         prepare(spawn, header, requests, on_sample)
 
     def _within_budget(self, plan: Plan, watch: Stopwatch) -> Sequence[Request]:
@@ -248,11 +248,15 @@ class Workload:
             self.name, requests.turns(), study.samples, size, watch.took_s
         )
         before = self.bundle.manifest.get("budget", [])
-        self.bundle.write_manifest(budget=[*before, *(each.model_dump() for each in planned)])
-        self.outcome.planned += sum(each.samples for each in planned) - requests.measured()
+        self.bundle.write_manifest(
+            budget=[*before, *(budgeted.model_dump() for budgeted in planned)]
+        )
+        self.outcome.planned += sum(budgeted.samples for budgeted in planned) - requests.measured()
         if remark := budget_remark(planned):
             self.outcome.remarks.append(f"{self.name}: {remark}")
-        by_turn = dict(zip(requests.turns(), (each.samples for each in planned), strict=True))
+        by_turn = dict(
+            zip(requests.turns(), (budgeted.samples for budgeted in planned), strict=True)
+        )
         return fewer_measured(plan.measure, by_turn, plan.seed)
 
     def resampled(
@@ -299,7 +303,7 @@ class Workload:
 
 @contextmanager
 def blaming_full_disks(cluster: Cluster) -> Iterator[None]:
-    """Say of what fails on a cluster of which a node's disk is full that it is."""
+    """Name the full disk of a node in what fails on its cluster."""
     try:
         yield
     except DiskFull:

@@ -1,7 +1,7 @@
-"""One system's part of a study of round trips: one cluster, whose WAN links change under it.
+"""One system's part of a study of round trips: one cluster, with WAN links that change under it.
 
 Everything is prepared at an RTT of 0, where it is quick. Then the RTT steps, one after the other:
-change all WAN links; let it settle, at the end of which nothing is sent but what the cluster says
+change all WAN links; let it settle, at the end of which nothing is sent but what the cluster sends
 of its own accord; calibrate; warm up; measure. One client process goes through all of them.
 """
 
@@ -66,7 +66,7 @@ class StepCalibration(BetweenSites):
 
 
 def what_is_off(step: RttStep) -> str:
-    """Say how the network of a step that failed differed from what was requested."""
+    """Return how the network of a step that failed differed from what was requested."""
     pair = next(pair for pair in step.pairs if pair.verdict != "pass")
     reasons = "; ".join(pair.reasons)
     if pair.only_late:  # the reason and the blame are the same
@@ -153,7 +153,7 @@ class RttStepsWorkload(Workload):
         step.requested_jitter_ms = jitter.ms
         step.changed_ns = self.change(lab, rtt, jitter)
         self.record.event(step, "change", step.changed_ns)
-        self._tell()
+        self._report_progress()
         wait_until(lab, began + settle_s - idle_s)
         idle_ns = time.monotonic_ns()
         self.record.event(step, "idle", idle_ns)
@@ -177,19 +177,19 @@ class RttStepsWorkload(Workload):
                 oneshot.send(request)
                 take(request, oneshot.receive())
                 self._measured += request.phase == "measure"
-                self._tell()
+                self._report_progress()
         step.ended_ns = time.monotonic_ns()
         self.record.event(step, "end", step.ended_ns)
         self.sample_resources()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         """Report progress: the detail is one a step, because in a log each is a line."""
         total = self.subject.requests.measured()
-        self.tell(STAGES["measure"], self._measured - self.late, total, self._detail)
+        self.progress(STAGES["measure"], self._measured - self.late, total, self._detail)
 
     def _check_steps(self) -> None:
-        """Give up when too many steps were on networks that nobody requested."""
-        mine = [each for each in self.record.steps if each.system == self.name]
+        """Give up when too many steps were on networks other than requested."""
+        mine = [step for step in self.record.steps if step.system == self.name]
         failed, total = [s for s in mine if s.verdict != "pass"], self.spec.total_steps
         if len(failed) > int(total * _ALLOWED_TO_FAIL):
             pairs = [pair for step in failed for pair in step.pairs if pair.verdict != "pass"]

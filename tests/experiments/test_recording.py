@@ -35,7 +35,7 @@ def test_an_internal_error_is_in_the_manifest_with_its_traceback(tmp_path: Path)
 
     bundle = tmp_path / "bundle"
     with pytest.raises(AttributeError):
-        recording(bundle).carry_out(work)
+        recording(bundle).run(work)
     manifest = manifest_in(bundle)
     assert (manifest["status"], manifest["ended"] is not None) == ("failed", True)
     assert "AttributeError" in manifest["reason"] and "bundle/write.py:" in manifest["reason"]
@@ -53,7 +53,7 @@ def test_an_interruption_that_has_a_reason_is_recorded_with_it(tmp_path: Path) -
         def work(raised: KeyboardInterrupt = error) -> None:
             raise raised
 
-        outcome = recording(tmp_path / str(number)).carry_out(work)
+        outcome = recording(tmp_path / str(number)).run(work)
         assert outcome.status == "interrupted"
         assert manifest_in(tmp_path / str(number))["reason"] == (reason or str(error))
 
@@ -115,5 +115,5 @@ def test_programs_of_a_lab_write_into_the_bundle_where_records_go_and_nowhere_el
             done = lab.run("n1", ["sh", "-ec", script, str(tmp_path / "bundle")])
             assert done.returncode == 0, done.stderr
 
-    recorded.carry_out(work)
+    recorded.run(work)
     assert (tmp_path / "bundle" / "records" / "load").read_text() == "kept\n"

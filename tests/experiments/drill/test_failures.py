@@ -76,8 +76,8 @@ def report(stage, *_):
         fill()
 
 if when == "at the end":
-    everything = runner._carry_out
-    runner._carry_out = lambda *run: (everything(*run), fill())
+    everything = runner._run
+    runner._run = lambda *run: (everything(*run), fill())
 
 made = prepare(str(directory / "drill.yaml"), system="quorum", directory=disk / "bundle")
 outcome = runner.run(made, report)

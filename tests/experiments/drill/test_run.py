@@ -95,7 +95,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
         os.kill(node_of(os.getpid(), bystander), signal.SIGTERM)
 
     with accepting_late_packets("drill"), once(is_after, end_it):
-        outcome = run(made, report, tell_every_s=5)
+        outcome = run(made, report, report_interval_s=5)
     assert outcome.status == "complete", outcome.reason
     return Done(made, outcome, bystander, told)
 

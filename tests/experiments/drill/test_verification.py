@@ -161,7 +161,7 @@ def test_what_comes_late_is_there_and_is_told(drill: Drill) -> None:
     assert [(line["found"], line["late"], line["passes"]) for line in mine] == [
         ("yes", True, 2)
     ] * 3
-    assert told.found == {"yes": 3 * KEYS}
+    assert told.counts == {"yes": 3 * KEYS}
     assert sum(line.get("late", False) for line in lines) == 3
 
 
