@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.bundle import beneath
-from wanlat.bundle.documents import Points
+from wanlat.bundle.documents import Manifest, Points
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import in_words, unlike
 from wanlat.bundle.read import ASIDE, read_document, read_json, read_manifest
@@ -41,7 +41,13 @@ from wanlat.experiments.matrix_points import (
     Progress,
     run_point,
 )
-from wanlat.experiments.resume import BATCHES, Unfinished, read_unfinished, unfinished_of
+from wanlat.experiments.resume import (
+    BATCHES,
+    Unfinished,
+    as_written,
+    read_unfinished,
+    unfinished_of,
+)
 from wanlat.experiments.session import Ended, Report, reason_of, under
 from wanlat.experiments.workers import LOOK_EVERY_S, Engine, Jobs, Runner
 from wanlat.systems.engine.progress import elapsed
@@ -359,30 +365,32 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
                 for key in ("status", "reason", "began", "ended", "attempts"):
                     setattr(point, key, getattr(entry, key))
         Progress(directory, points).write()
-        write_manifest(directory, _merged(manifests, points))
+        write_manifest(directory, _merged([*manifests.values()], points))
     return directory
 
 
-def _manifest_of_part(part: Path) -> dict[str, Any]:
+def _manifest_of_part(part: Path) -> Manifest:
     try:
-        kind = read_manifest(part).kind
-        if kind not in BATCHES:
-            raise UserError(f"{part} is a bundle of kind {kind}; merged are matrices, or shards.")
-        return read_json(part / "manifest.json")
+        manifest = read_manifest(part)
     except BundleError as error:
         raise UserError(str(error)) from error
+    if manifest.kind not in BATCHES:
+        raise UserError(
+            f"{part} is a bundle of kind {manifest.kind}; merged are matrices, or shards."
+        )
+    return manifest
 
 
-def _check_alike(first: Path, one: Mapping[str, Any], part: Path, other: Mapping[str, Any]) -> None:
+def _check_alike(first: Path, one: Manifest, part: Path, other: Manifest) -> None:
     """Raise UserError where two parts are not of one study, measured by the same programs."""
-    differs = [key for key in _ALIKE if one.get(key) != other.get(key)]
+    differs = [key for key in _ALIKE if getattr(one, key) != getattr(other, key)]
     if differs:
         hint = " Give all shards the same --seed." if "seed" in differs else ""
         raise UserError(
             f"{first} and {part} are not of one run: they differ in {listing(differs)}.{hint}"
         )
     for key in _PROGRAMS:
-        if programs := unlike(one.get(key, ()), other.get(key, ())):
+        if programs := unlike(getattr(one, key), getattr(other, key)):
             raise UserError(
                 f"{first} and {part} were not measured by the same programs: {in_words(programs)}. "
                 "Measure one of them again with the other's."
@@ -414,20 +422,20 @@ def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
     return complete
 
 
-def _merged(manifests: Mapping[Path, dict[str, Any]], points: Sequence[AnyPoint]) -> dict[str, Any]:
+def _merged(manifests: Sequence[Manifest], points: Sequence[AnyPoint]) -> dict[str, Any]:
     """Return the manifest of the whole: what the parts have in common, and where each was made."""
-    whole = dict(next(iter(manifests.values())))
+    parts = as_written(manifests)
     missing = [point.name for point in points if point.status != "complete"]
     reason = f"No part has {len(missing)} of {len(points)} points: {listing(missing, at_most=3)}."
-    warnings = dict.fromkeys(warning for one in manifests.values() for warning in one["warnings"])
+    warnings = dict.fromkeys(warning for part in manifests for warning in part.warnings)
     kept = ("shard", "started", "ended", *machine())
-    return {key: value for key, value in whole.items() if key not in _OF_RUN} | {
+    return {key: value for key, value in parts[0].items() if key not in _OF_RUN} | {
         "status": "failed" if missing else "complete",
         "reason": reason if missing else None,
         "shard": None,
         "warnings": list(warnings),
-        "command": whole["command"],
-        "started": min(one["started"] for one in manifests.values()),
+        "command": parts[0]["command"],
+        "started": min(part["started"] for part in parts),
         "ended": now_iso(),
-        "parts": [{key: one.get(key) for key in kept} for one in manifests.values()],
+        "parts": [{key: part.get(key) for key in kept} for part in parts],
     }

@@ -129,7 +129,7 @@ class Batch(ABC):
 
     @classmethod
     @abstractmethod
-    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, manifest: documents.Manifest) -> Self:
         """Return what a manifest was made of. Raises ValueError where this version has no such."""
 
     @abstractmethod
@@ -184,9 +184,10 @@ class StudyPoints(Batch):
         return [point.study for point in self.points()]
 
     @classmethod
-    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, manifest: documents.Manifest) -> Self:
         """Return the study of a manifest."""
-        return cls(Study.model_validate(manifest["study"]))
+        keys = manifest.study and manifest.study.model_dump(mode="json", exclude_unset=True)
+        return cls(Study.model_validate(keys))
 
     def points(self) -> Sequence[Point]:
         """Return every combination on every system."""
@@ -547,7 +548,9 @@ def seed_of_all(seed: int | None, shard: Shard | None) -> int:
 
 
 def check_same_programs(
-    directory: Path, before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]
+    directory: Path,
+    before: Sequence[Mapping[str, Any] | documents.Program],
+    now: Sequence[Mapping[str, Any]],
 ) -> None:
     """Raise UserError when a program is another one now: points would not compare."""
     if differs := unlike(before, now):

@@ -20,13 +20,14 @@ from typing import Any, Literal
 
 from wanlat.bundle.documents import MISSED
 from wanlat.emulator.lab import Lab
+from wanlat.emulator.syscalls import wait_readable
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Ledger, Object
 from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import (
-    Flight,
+    POLL_MS,
     Row,
     Schedule,
     Sender,
@@ -55,8 +56,8 @@ class Turn:
 
     seq: int
     phase: str
-    due_ns: int | None = None
-    removes: bool = False
+    due_ns: int
+    removes: bool
 
 
 @dataclass(frozen=True)
@@ -85,20 +86,22 @@ class Load:
         """Return what samples call an operation."""
         return str(self.api.lists) if does == "list" else self.api.name(does)
 
-    def note(self, place: Place, way: Way, turn: Turn, key: str | None, came: Row) -> None:
+    def note(
+        self, place: Place, way: Way, phase: str, due_ns: int | None, key: str | None, came: Row
+    ) -> None:
         """Write down what came of a request."""
         self.on_row(
             {
                 **came,
                 **self.constant,
-                "phase": turn.phase,
+                "phase": phase,
                 "client": place.node,
                 "drill_client": place.name,
                 "target": place.target,
                 "operation": way,
                 "key": key,
                 "placement": self.api.placement(self.cluster.replicas, place.target, key),
-                "due_ns": turn.due_ns,
+                "due_ns": due_ns,
             }
         )
 
@@ -117,7 +120,7 @@ class PlacedSender(Sender):
         super().__init__(spawn_on(load.lab, place.node), header, stop)
 
     def is_of(self, load: Load, place: Place) -> None:
-        """Send for another client from now on: another client on the same node, to the same one."""
+        """Send from now on for another client on the same node, to the same one."""
         self._load, self._place = load, place
         self._who = {"client": place.name, "target": place.target}
 
@@ -182,7 +185,8 @@ class PlacedSender(Sender):
 
     def _noted(self, sample: Sample) -> Sample:
         turn, request = self._sent
-        self._load.note(self._place, self._way, turn, request.key, row_of(sample, request))
+        row = row_of(sample, request)
+        self._load.note(self._place, self._way, turn.phase, turn.due_ns, request.key, row)
         self._then(sample)
         return sample
 
@@ -191,13 +195,19 @@ class PlacedSender(Sender):
 
     def _send(self, turn: Turn, request: Request, then: Callable[[Sample], object]) -> None:
         self._sent, self._then = (turn, request), then
-        if turn.due_ns is not None:
-            self._load.on_sent(turn.phase, time.monotonic_ns() - turn.due_ns)
+        self._load.on_sent(turn.phase, time.monotonic_ns() - turn.due_ns)
         self.hand_over(request)
 
 
 class Client:
-    """The reader, the writer or the lister of one client of the drill."""
+    """The reader, the writer or the lister of one client of the drill.
+
+    It has so many requests in flight at most, each with a sender of its own. One that is due while
+    as many are on their way waits in line, and is sent as soon as one of them is done, with what is
+    left of its deadline, which counts from the instant it was due. Where too little is left it has
+    expired: it is never sent, and has a row all the same. So a store that stands still for three
+    seconds spoils every request that was due in these, and not one (no coordinated omission).
+    """
 
     def __init__(
         self, load: Load, place: Place, way: Way, schedule: Schedule, in_flight: int = 1
@@ -209,6 +219,11 @@ class Client:
         self._next: Object | None = None
         self._described = 0
         self._first: PlacedSender | None = None
+        self._idle: list[PlacedSender] = []
+        self._busy: dict[int, tuple[PlacedSender, int]] = {}
+        """By descriptor, and since when."""
+        self._took_ns = 0
+        """The last request."""
 
     def start(self, stop: threading.Event) -> None:
         """Start the process of its first request, however long that takes; ``run`` ends it."""
@@ -236,7 +251,7 @@ class Client:
             for due_ns in schedule.instants(span.begin_ns, span.until_ns)
         ]
         turns = [
-            (due_ns, Turn(seq, phase, due_ns, self._chance.random() < ratio))
+            Turn(seq, phase, due_ns, self._chance.random() < ratio)
             for seq, (due_ns, phase) in enumerate(instants)
         ]
         with ExitStack() as stack:
@@ -247,14 +262,55 @@ class Client:
                 own, self._first = self._first or self._sender(stop), None
                 return stack.enter_context(own)
 
-            flight = Flight(
-                schedule=schedule,
-                at_most=self._in_flight,
-                more=more,
-                send=self._send,
-                leave_out=self._leave_out,
-            )
-            flight.follow(turns, stop, self._get_ready)
+            self._follow(deque(turns), more, stop)
+
+    def _follow(
+        self, ahead: deque[Turn], more: Callable[[], PlacedSender], stop: threading.Event
+    ) -> None:
+        """Send what is due, until all is answered; nothing more once ``stop`` is set.
+
+        What takes time is done before a request is due. ``more`` makes a further sender.
+        """
+        waiting = deque[Turn]()
+        while ahead or waiting or self._busy:
+            if ahead and (free := self._free(more)) is not None:
+                self._get_ready()
+                free.make_ready()
+                self._idle.append(free)
+            self._await(ahead[0].due_ns if ahead else None, stop)
+            if stop.is_set():
+                ahead.clear()
+                waiting.clear()
+            now_ns = time.monotonic_ns()
+            while ahead and ahead[0].due_ns <= now_ns:
+                waiting.append(ahead.popleft())
+            while waiting and (free := self._free(more)) is not None:
+                self._send_or_expire(free, waiting.popleft())
+
+    def _free(self, more: Callable[[], PlacedSender]) -> PlacedSender | None:
+        """Return who can send now, the one that did last; None: as many as may be do."""
+        if self._idle:
+            return self._idle.pop()
+        return more() if len(self._busy) < self._in_flight else None
+
+    def _await(self, next_ns: int | None, stop: threading.Event) -> None:
+        """Wait until the next is due, a sender is done, or a moment has passed."""
+        left_ns = POLL_MS * 1_000_000
+        if next_ns is not None:
+            left_ns = min(left_ns, max(0, next_ns - time.monotonic_ns()))
+        if not self._busy or left_ns < 1_000_000:  # poll() counts whole milliseconds
+            # The kernel wakes it some 0.1 ms late on an idle machine, so nothing here spins.
+            stop.wait(left_ns / 1e9)
+            left_ns = 0
+        readable = wait_readable(self._busy, left_ns // 1_000_000 / 1000)
+        for descriptor, (sender, since_ns) in list(self._busy.items()):
+            is_over = descriptor in readable or sender.is_lost()
+            if not is_over and not sender.is_stopped():
+                continue
+            del self._busy[descriptor]
+            self._took_ns = time.monotonic_ns() - since_ns
+            sender.take() if is_over else sender.give_up()
+            self._idle.append(sender)
 
     def _sender(self, stop: threading.Event) -> PlacedSender:
         deadline_ms = max(1, self._schedule.deadline_ns // 1_000_000)
@@ -267,10 +323,17 @@ class Client:
             self._next = self._load.ledger.describe(key, self._load.object_bytes)
             self._described += 1
 
-    def _leave_out(self, turn: Turn) -> None:
-        """Note that a request was due and has expired."""
-        row = expired(turn.seq, self._load.name("delete" if turn.removes else self._way))
-        self._load.note(self._place, self._way, turn, None, row)
+    def _send_or_expire(self, sender: PlacedSender, turn: Turn) -> None:
+        """Have a request sent, or note that it was due and has expired."""
+        now_ns = time.monotonic_ns()
+        left_ms = self._schedule.left_ms(turn.due_ns, now_ns, self._took_ns)
+        if left_ms is None:
+            row = expired(turn.seq, self._load.name("delete" if turn.removes else self._way))
+            self._load.note(self._place, self._way, turn.phase, turn.due_ns, None, row)
+        elif self._send(sender, turn, left_ms):
+            self._busy[sender.fileno()] = sender, now_ns
+            return
+        self._idle.append(sender)
 
     def _send(self, sender: PlacedSender, turn: Turn, left_ms: int) -> bool:
         """Have a request sent, where there is something to send."""
@@ -311,7 +374,7 @@ def fill(
     def take(request: Request, sample: Sample) -> None:
         ledger.complete(numbers[request.seq], sample.outcome, sample.error)
         row = row_of(sample, request)
-        load.note(place, "write", Turn(request.seq, "prepare"), request.key, row)
+        load.note(place, "write", "prepare", None, request.key, row)
         on_progress(ledger.acknowledged, count)
 
     puts = [on_object(api, "write", seq, written) for seq, written in enumerate(objects)]

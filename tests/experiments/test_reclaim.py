@@ -44,7 +44,7 @@ def test_only_an_answer_says_that_an_object_is_lost_or_still_there(
     monkeypatch.setattr(reclaim, "run_requests", answered)
     monkeypatch.setattr(reclaim, "_PAUSE_S", 0.0)
     workload: Any = SimpleNamespace(
-        _said=SimpleNamespace(object_bytes=64),
+        _result=SimpleNamespace(object_bytes=64),
         prepared=SimpleNamespace(seed=1),
         _api=ObjectApi.of("s3"),
     )

@@ -105,7 +105,7 @@ class Drill:
     def _tell(self, request: Any) -> None:
         header = header_to(self.cluster.target("n1"), deadline_ms=5000)
         with Sender(spawn_on(self.load.lab, "n1"), header, threading.Event()) as sender:
-            assert sender.ask(request).outcome == "ok"
+            assert sender.exchange(request).outcome == "ok"
 
     def verify(self, budget_s: float = 60.0, **options: Any) -> tuple[Verified, list[Line]]:
         options = {"on_progress": lambda *_: None, "deadline_ms": 20_000, **options}
