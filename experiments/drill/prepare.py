@@ -288,14 +288,12 @@ class PreparedDrill(Setup):
 
 
 def prepare(
-    drill: Drill | str,
+    drill: Drill,
     *,
     system: str,
-    topology: str | None = None,
     scale: float = 1.0,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
-    storage: str | None = None,
     claims: Sequence[Path] = (),
     backend: BackendName | None = None,
     capture: CaptureWanted | None = None,
@@ -305,20 +303,21 @@ def prepare(
 ) -> PreparedDrill:
     """Check everything that the user could have got wrong, and that the machine must have.
 
-    ``drill`` is one, or the name of a shipped one or the path of its file. ``options`` are the
-    system's; they take precedence over the drill's. ``claims`` are files of claims besides the
-    shipped ones; ``topologies``, by name, are used in place of files, and ``binaries`` in place of
-    looking for them again. Raises UserError or MachineError; nothing has been started or written
-    then.
+    ``options`` are the system's; they take precedence over the drill's. ``claims`` are files of
+    claims besides the shipped ones; ``topologies``, by name, are used in place of files, and
+    ``binaries`` in place of looking for them again. Raises UserError or MachineError; nothing has
+    been started or written then.
     """
-    read = load(drill, topology=topology) if isinstance(drill, str) else drill
     subject = registry.get(system)
-    changes: dict[str, Any] = {"topology": topology, "storage": storage, "seed": seed}
-    changes = {key: value for key, value in changes.items() if value is not None}
-    of_system = {**read.options.get(system, {}), **(options or {})}
-    systems = list(dict.fromkeys([*read.systems, system]))  # of others its options are the defaults
-    read = read.model_copy(update={**changes, "systems": systems, "options": {system: of_system}})
-    wanted = scaled(read, scale)
+    of_system = {**drill.options.get(system, {}), **(options or {})}
+    changes: dict[str, Any] = {
+        "seed": drill.seed if seed is None else seed,
+        # Of other systems than the drill's its options are the defaults.
+        "systems": list(dict.fromkeys([*drill.systems, system])),
+        "options": {system: of_system},
+    }
+    drill = drill.model_copy(update=changes)
+    wanted = scaled(drill, scale)
     made = (topologies or {}).get(wanted.topology) or load_topology(wanted.topology)
     plan = resolve(made)
     drawn = secrets.randbits(32) if wanted.seed is None else wanted.seed
@@ -340,7 +339,7 @@ def prepare(
         drill=wanted,
         scale=scale,
         topology=made,
-        claims=tuple(claim.scaled(scale) for claim in claims_on(read, system, claims)),
+        claims=tuple(claim.scaled(scale) for claim in claims_on(drill, system, claims)),
         directory=directory or default_directory(f"{wanted.name}-{system}"),
         capture=capture,
         **vars(assigned),

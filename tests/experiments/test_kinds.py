@@ -28,11 +28,6 @@ def test_a_study_without_such_a_key_is_of_single_requests() -> None:
     assert Study.model_validate(KEYS).kind is SINGLE_REQUESTS
 
 
-def test_a_study_is_of_one_kind() -> None:
-    with pytest.raises(ValueError, match="of one kind"):
-        Study.model_validate({**KEYS, "round_trips": {}, "reclaim": {}})
-
-
 def test_bundles_with_points_are_resumed_by_the_command_that_made_them() -> None:
     assert {kind: batch.command for kind, batch in BATCHES.items()} == {
         "matrix": "run",

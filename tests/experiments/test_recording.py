@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks.points.__main__ import simulated_points
 from tests.emulator.plans import mesh, ms
+from tests.experiments.commands import manifest_of
 from wanlat.bundle.write import claim_directory, write_document
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
@@ -19,10 +18,6 @@ from wanlat.experiments.matrix_points import StudyPoints, prepare_points
 from wanlat.experiments.session import LabSetup, Recording, Session, silent
 from wanlat.experiments.workers import Jobs, Worker
 from wanlat.topologies.errors import UserError
-
-
-def manifest_in(bundle: Path) -> Any:
-    return json.loads((bundle / "manifest.json").read_text())
 
 
 def recording(directory: Path) -> Recording:
@@ -36,7 +31,7 @@ def test_an_internal_error_is_in_the_manifest_with_its_traceback(tmp_path: Path)
     bundle = tmp_path / "bundle"
     with pytest.raises(AttributeError):
         recording(bundle).run(work)
-    manifest = manifest_in(bundle)
+    manifest = manifest_of(bundle)
     assert (manifest["status"], manifest["ended"] is not None) == ("failed", True)
     assert "AttributeError" in manifest["reason"] and "bundle/write.py:" in manifest["reason"]
     assert "AttributeError" in (bundle / "traceback.txt").read_text()
@@ -55,7 +50,7 @@ def test_an_interruption_that_has_a_reason_is_recorded_with_it(tmp_path: Path) -
 
         outcome = recording(tmp_path / str(number)).run(work)
         assert outcome.status == "interrupted"
-        assert manifest_in(tmp_path / str(number))["reason"] == (reason or str(error))
+        assert manifest_of(tmp_path / str(number))["reason"] == (reason or str(error))
 
 
 def test_an_internal_error_of_a_matrix_is_in_its_manifest(
@@ -70,7 +65,7 @@ def test_an_internal_error_of_a_matrix_is_in_its_manifest(
     with simulated_points(), pytest.raises(ZeroDivisionError):
         prepared = prepare_points(StudyPoints(study), directory=tmp_path / "bundle")
         run_matrix(prepared, silent, jobs=2)
-    manifest = manifest_in(tmp_path / "bundle")
+    manifest = manifest_of(tmp_path / "bundle")
     assert (manifest["status"], "ZeroDivisionError: 7" in manifest["reason"]) == ("failed", True)
     assert "ZeroDivisionError" in (tmp_path / "bundle" / "traceback.txt").read_text()
 

@@ -12,7 +12,7 @@ from tests.late_network import accepting_late_packets
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.files import find
 from wanlat.experiments.drill.model import Drill, scenario
-from wanlat.experiments.drill.prepare import prepare
+from wanlat.experiments.drill.prepare import load, prepare
 from wanlat.experiments.drill.runner import SentLate
 from wanlat.topologies.units import Duration
 
@@ -69,7 +69,9 @@ def test_a_drill_whose_requests_were_sent_late_is_to_be_begun_again(
 ) -> None:
     monkeypatch.setattr(runner, "_SENT_LATE_NS", -1)  # each is
     fault = "faults:\n  - {kill: victim, for: 500ms}\n"
-    made = prepare(drill(tmp_path, fault, SHORTEST), system="quorum", directory=tmp_path / "b")
+    made = prepare(
+        load(drill(tmp_path, fault, SHORTEST)), system="quorum", directory=tmp_path / "b"
+    )
     with accepting_late_packets("drill"):
         outcome = runner.run(made)
     assert (outcome.status, outcome.is_late) == ("complete", True)
