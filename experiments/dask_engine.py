@@ -34,7 +34,7 @@ from wanlat.emulator.doctor import demand_lab
 from wanlat.emulator.interpreter import safe_path
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.experiments.session import Report
-from wanlat.experiments.workers import LOOK_EVERY_S, Runner, Worker
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, Runner, Worker
 from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.version import VERSION
@@ -217,14 +217,14 @@ class DaskEngine:
         self._checked: set[str] = set()
         client.subscribe_topic(self.topic, self._hear)
 
-    def look(self, running: Mapping[Path, float]) -> bool:
+    def adjust(self, running: Mapping[Path, float]) -> bool:
         """Count the workers, and check the new ones; wait for one where there is none."""
         while True:
             self._count()
             if self.allowed or running:
                 return True
             self._report(f"waiting for a Dask worker: {self.scheduler}")
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(ADJUST_INTERVAL_S)
 
     def runner(self) -> Runner:
         """Return what runs a point on whichever worker is free."""

@@ -49,7 +49,7 @@ from wanlat.experiments.resume import (
     unfinished_of,
 )
 from wanlat.experiments.session import Ended, Report, reason_of, under
-from wanlat.experiments.workers import LOOK_EVERY_S, Engine, Jobs, Runner
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, Engine, Jobs, Runner
 from wanlat.systems.engine.progress import elapsed
 from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
@@ -173,13 +173,13 @@ class _Running:
         with ThreadPoolExecutor(engine.most) as pool:
             try:
                 while self.left or busy:
-                    if engine.look(self._allowed_ms()):
+                    if engine.adjust(self._allowed_ms()):
                         self._report_progress()
                     self._at_once = max(1, min(engine.allowed, len(self.left) + len(busy)))
                     while self.left and len(busy) < engine.allowed:
                         worker = idle.pop() if idle else engine.runner()
                         busy[pool.submit(self.measure, self.left.popleft(), worker)] = worker
-                    done, _ = wait(busy, LOOK_EVERY_S, FIRST_COMPLETED)
+                    done, _ = wait(busy, ADJUST_INTERVAL_S, FIRST_COMPLETED)
                     for future in done:
                         worker = busy.pop(future)
                         (idle if worker.is_alive else []).append(worker)

@@ -45,7 +45,7 @@ from wanlat.topologies.unforeseen import summary
 _ENDS_WITHIN_S = 30.0
 """So long may a worker take that was interrupted: labs are taken down, and bundles closed."""
 MOST_JOBS = 32
-LOOK_EVERY_S = 2.0
+ADJUST_INTERVAL_S = 2.0
 """The processors' business, and the lateness of networks, is that of so long."""
 _CALM, _BUSY = 0.6, 0.85
 """Of all processors: below, there is room for one more; above, there is one too many."""
@@ -93,7 +93,7 @@ class Engine(Protocol):
     def history(self) -> Sequence[dict[str, float]]:
         """When, in seconds, how many were allowed."""
 
-    def look(self, running: Mapping[Path, float]) -> bool:
+    def adjust(self, running: Mapping[Path, float]) -> bool:
         """Allow more or fewer, from time to time; wait while none is allowed and none runs.
 
         ``running``: the bundles of the points that run, and what the network of each may be late
@@ -183,15 +183,15 @@ class Jobs:
         self.history: list[dict[str, float]] = []
         """When, in seconds, how many were allowed, how busy the processors were, and which share
         of the time the networks were too late (both 0..1)."""
-        self._next_s = self._began_s + LOOK_EVERY_S
+        self._next_s = self._began_s + ADJUST_INTERVAL_S
         self._note(0.0, 0.0)
         self._spent = _spent()
 
-    def look(self, running: Mapping[Path, float]) -> bool:
+    def adjust(self, running: Mapping[Path, float]) -> bool:
         """Allow more or fewer, every few seconds."""
         if time.monotonic() < self._next_s:
             return False
-        self._next_s, late = time.monotonic() + LOOK_EVERY_S, self._watch.look(running)
+        self._next_s, late = time.monotonic() + ADJUST_INTERVAL_S, self._watch.late_share(running)
         spent, self._spent = self._spent, _spent()
         whole, idle = (now - then for now, then in zip(self._spent, spent, strict=True))
         busy, before = 1 - idle / max(whole, 1), self.allowed
@@ -225,18 +225,18 @@ class LatenessWatch:
     def __init__(self) -> None:
         self._read: Counter[tuple[Path, int]] = Counter()
         """Bytes, by file and its inode: that of a point that is started again is another one."""
-        self._looked_ns = time.monotonic_ns()
+        self._read_ns = time.monotonic_ns()
 
-    def look(self, allowed_ms: Mapping[Path, float]) -> float:
-        """Return the share of slices since the last look in which a network was later than that.
+    def late_share(self, allowed_ms: Mapping[Path, float]) -> float:
+        """Return the share of slices since the last call in which a network was later than that.
 
         ``allowed_ms``: by the bundles of the points that run.
         """
-        since_ns, self._looked_ns = self._looked_ns, time.monotonic_ns()
+        since_ns, self._read_ns = self._read_ns, time.monotonic_ns()
         late = 0
         for bundle, most_ms in allowed_ms.items():
             late += len({at // _SLICE_NS for at, ms in self._news(bundle) if ms > most_ms})
-        slices = len(allowed_ms) * (self._looked_ns - since_ns) / _SLICE_NS
+        slices = len(allowed_ms) * (self._read_ns - since_ns) / _SLICE_NS
         return min(1.0, late / max(slices, 1.0))
 
     def _news(self, bundle: Path) -> Iterator[tuple[int, float]]:

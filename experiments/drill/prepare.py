@@ -83,7 +83,7 @@ class Place:
     """Of its own node."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Assignment:
     """A drill on one system and topology."""
 
@@ -168,8 +168,15 @@ def assign(
                         f"and this of {size}; it has one size. Give both the same"
                     )
     end()
-    api = subject.api(chosen)
-    return Assignment(chosen, api, objects, roles, tuple(places), tuple(steps), volumes)
+    return Assignment(
+        options=chosen,
+        api=subject.api(chosen),
+        objects=objects,
+        roles=roles,
+        places=tuple(places),
+        steps=tuple(steps),
+        volumes=volumes,
+    )
 
 
 def selects_leader(select: Any) -> bool:
@@ -240,21 +247,15 @@ def changed(drill: Drill, settings: Mapping[str, Any]) -> Drill:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreparedDrill(Setup):
+class PreparedDrill(Setup, Assignment):
     """One run of a drill on one system, with everything that could be wrong about it checked."""
 
     drill: Drill
     """Scaled, as it is going to run."""
     scale: float
     topology: Topology
-    api: Api
-    objects: ObjectApi
-    roles: Roles
-    """The nodes of each role."""
-    places: tuple[Place, ...]
     claims: tuple[Claim, ...]
     """Of this system about this drill, scaled with it."""
-    steps: tuple[Step, ...]
     directory: Path
     capture: CaptureWanted | None
 

@@ -30,7 +30,7 @@ from wanlat.topologies.errors import RunFailed
 
 _SAMPLE = 50
 """Objects of each kind that are looked for; fewer where they are large."""
-_LOOKS = 3
+_ATTEMPTS = 3
 """At most, for an object of which no answer shows whether it is there."""
 _PAUSE_S = 1.0
 
@@ -73,7 +73,7 @@ class ReclaimWorkload(Workload):
         self.sample_space()
         self._note("watched", watched_ns=(began_ns, time.monotonic_ns()))
         self.progress("looking for what stays and what is gone")
-        state = self._look(spawn, header, removed, kept)
+        state = self._read_samples(spawn, header, removed, kept)
         self._note("verified", found=state)
         if state.lost:
             raise RunFailed(
@@ -121,7 +121,7 @@ class ReclaimWorkload(Workload):
         )
         return run_load_job(self.name, spawn, header, job, total, report)
 
-    def _look(
+    def _read_samples(
         self, spawn: Spawn, header: Header, removed: Sequence[int], kept: Sequence[int]
     ) -> Found:
         """Read a sample of both, drawn from the seed. Raises ProbeFailed."""
@@ -149,8 +149,8 @@ class ReclaimWorkload(Workload):
             reading(place, self._api, seed, BUCKET, number, size)
             for place, number in enumerate([*stays, *gone])
         ]
-        for look in range(_LOOKS):
-            time.sleep(look * _PAUSE_S)
+        for attempt in range(_ATTEMPTS):
+            time.sleep(attempt * _PAUSE_S)
             run_requests(spawn, header, reads, on_sample)
             if not (reads := [read for read in reads if read.seq in unread]):
                 break

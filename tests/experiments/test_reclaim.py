@@ -49,7 +49,7 @@ def test_only_an_answer_says_that_an_object_is_lost_or_still_there(
         _api=ObjectApi.of("s3"),
     )
     unused: Any = None
-    found = reclaim.ReclaimWorkload._look(workload, unused, unused, removed=[1], kept=[0])
+    found = reclaim.ReclaimWorkload._read_samples(workload, unused, unused, removed=[1], kept=[0])
     assert (found.kept, found.removed) == (1, 1)
     assert (found.lost, found.still_there) == (lost, still_there)
     assert (found.example is not None) == bool(lost)

@@ -59,7 +59,7 @@ def test_an_internal_error_of_a_matrix_is_in_its_manifest(
     def fail(*_: object) -> bool:
         raise ZeroDivisionError("7")
 
-    monkeypatch.setattr(Jobs, "look", fail)
+    monkeypatch.setattr(Jobs, "adjust", fail)
     keys = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetObject"]}
     study = Study.model_validate({**keys, "matrix": {"object_size": [1, 2]}})
     with simulated_points(), pytest.raises(ZeroDivisionError):
