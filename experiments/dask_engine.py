@@ -34,7 +34,7 @@ from wanlat.emulator.doctor import demand_lab
 from wanlat.emulator.interpreter import safe_path
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.experiments.session import Report
-from wanlat.experiments.workers import ADJUST_INTERVAL_S, Runner, Worker
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, Engine, Runner, Worker
 from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.version import VERSION
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 RESOURCE = {"machine": 1}
 """A host has one: on one machine two points at once would disturb each other."""
 START = "dask worker {} --nthreads 1 --resources machine=1"
+_MOST_WORKERS = 1024
 _LATEST_END_S = 1.0
 """So long a point goes on that is no longer wanted."""
 _MOST_BYTES = 64 << 30
@@ -200,20 +201,17 @@ def _safe(python: str | None = None) -> str:
     return f"{python or sys.executable} -P"
 
 
-class DaskEngine:
-    """The workers of a Dask scheduler that have the resource `machine`: an `Engine`."""
-
-    most = 1024
+class DaskEngine(Engine):
+    """The workers of a Dask scheduler that have the resource `machine`."""
 
     def __init__(self, client: Client, scheduler: str, report: Report) -> None:
         """``report`` gets what is waited for."""
+        super().__init__(_MOST_WORKERS, 0)
         self.client, self.scheduler = client, scheduler
         self.topic = f"wanlat-{uuid.uuid4().hex}"
         self.lanes: dict[str, Report] = {}
         """Who gets the progress of a point."""
-        self.allowed = 0
-        self.history: list[dict[str, float]] = []
-        self._report, self._began_s = report, time.monotonic()
+        self._report = report
         self._checked: set[str] = set()
         client.subscribe_topic(self.topic, self._hear)
 
@@ -259,8 +257,8 @@ class DaskEngine:
         self._checked |= checks.keys()
         allowed = int(sum(have.values()))
         if allowed != self.allowed:
-            self.allowed, at_s = allowed, round(time.monotonic() - self._began_s, 1)
-            self.history.append({"at_s": at_s, "jobs": allowed})
+            self.allowed = allowed
+            self.note()
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event
@@ -268,15 +266,13 @@ class DaskEngine:
             lane(*message["progress"])
 
 
-class _Remote:
-    """A point on some Dask worker: a `Runner`."""
+class _Remote(Runner):
+    """A point on some Dask worker."""
 
     def __init__(self, engine: DaskEngine) -> None:
         self._engine = engine
         self._interrupted = threading.Event()
         self._future: Any = None
-
-    is_alive = True
 
     def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
         """Run a point there, and write its bundle here. Raises MachineError."""

@@ -20,13 +20,14 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from wanlat.emulator import interpreter
 from wanlat.emulator.machine import cores
@@ -60,9 +61,10 @@ _OF_A_CORE_AT_FIRST = 3
 and then reads every object from every node."""
 
 
-class Runner(Protocol):
+class Runner(ABC):
     """Runs points, one at a time. Of use to one thread, and `interrupt` to any."""
 
+    @abstractmethod
     def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
         """Run a point of the matrix in a bundle. Raises MachineError where it is unknown how it
         ended.
@@ -71,28 +73,35 @@ class Runner(Protocol):
     @property
     def is_alive(self) -> bool:
         """Whether it can get another point."""
+        return True
 
+    @abstractmethod
     def interrupt(self) -> None:
         """Have it end its point, and report that."""
 
+    @abstractmethod
     def close(self) -> None:
         """End it."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Where points are run, and how many of them at once."""
 
-    most: int
-    """No more than so many, ever."""
-
-    @property
-    def allowed(self) -> int:
+    def __init__(self, most: int, allowed: int) -> None:
+        self.most = most
+        """No more than so many, ever."""
+        self.allowed = allowed
         """How many may run now."""
+        self.history: list[dict[str, float]] = []
+        """When, in seconds, how many were allowed; and what else was known then."""
+        self._began_s = time.monotonic()
 
-    @property
-    def history(self) -> Sequence[dict[str, float]]:
-        """When, in seconds, how many were allowed."""
+    def note(self, **known: float) -> None:
+        """Have it in the history how many are allowed now."""
+        at_s = round(time.monotonic() - self._began_s, 1)
+        self.history.append({"at_s": at_s, "jobs": self.allowed, **known})
 
+    @abstractmethod
     def adjust(self, running: Mapping[Path, float]) -> bool:
         """Allow more or fewer, from time to time; wait while none is allowed and none runs.
 
@@ -100,12 +109,13 @@ class Engine(Protocol):
         by, ms. Returns whether it was time. Raises MachineError where no point can be run any more.
         """
 
+    @abstractmethod
     def runner(self) -> Runner:
         """Return what runs one point beside the others."""
 
 
-class Worker:
-    """A process that runs points: a `Runner`."""
+class Worker(Runner):
+    """A process that runs points."""
 
     def __init__(self) -> None:
         """Start it, outside the terminal's process group: Ctrl-C there is for its parent."""
@@ -164,7 +174,7 @@ class Worker:
         )
 
 
-class Jobs:
+class Jobs(Engine):
     """How many points may run at once: a number, or as many as the machine carries (`auto`).
 
     `auto` begins with one, adds one while the processors are calm and the networks keep time, and
@@ -175,16 +185,12 @@ class Jobs:
 
     def __init__(self, wanted: int | None) -> None:
         """``wanted``: None is `auto`."""
-        self._wanted, self.most = wanted, wanted or MOST_JOBS
+        super().__init__(wanted or MOST_JOBS, wanted or 1)
+        self._wanted = wanted
         self._watch = LatenessWatch()
         self._seen: set[Path] = set()
-        self._began_s = time.monotonic()
-        self.allowed = wanted or 1
-        self.history: list[dict[str, float]] = []
-        """When, in seconds, how many were allowed, how busy the processors were, and which share
-        of the time the networks were too late (both 0..1)."""
         self._next_s = self._began_s + ADJUST_INTERVAL_S
-        self._note(0.0, 0.0)
+        self.note(busy=0.0, late=0.0)
         self._spent = _spent()
 
     def adjust(self, running: Mapping[Path, float]) -> bool:
@@ -206,17 +212,13 @@ class Jobs:
         elif (busy > _BUSY or late > _LATE) and before > 1 and len(running) <= before:
             self.allowed = before - 1
         if self.allowed != before:
-            self._note(busy, late)
+            # How busy the processors were, and in which share of the time networks were too late.
+            self.note(busy=round(busy, 2), late=round(late, 2))
         return True
 
     def runner(self) -> Runner:
         """Return a process of its own."""
         return Worker()
-
-    def _note(self, busy: float, late: float) -> None:
-        at_s = round(time.monotonic() - self._began_s, 1)
-        shares = {"busy": round(busy, 2), "late": round(late, 2)}
-        self.history.append({"at_s": at_s, "jobs": self.allowed, **shares})
 
 
 class LatenessWatch:
