@@ -126,6 +126,7 @@ class EnvelopeSpec(StudyKind):
         "Makes it a study of the operating envelope: how far apart nodes may be, and at which "
         "loss, while a promise holds"
     )
+    needs_objects = True
     takes_samples = False
     instead: ClassVar = {"rtt": "envelope.rtt.high=500ms", "jitter": "envelope.jitter.high=500ms"}
 

@@ -50,6 +50,14 @@ def test_without_a_link_between_sites_there_is_nothing_to_search(tmp_path: Path)
         prepare(load(loaded(tmp_path, "{regions: atlantis}")))
 
 
+def test_a_system_without_objects_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    proto = Path(__file__).parents[3] / "proto" / "bob.proto"
+    service = f"{{service: {{command: [/bin/true], protos: [{proto}]}}}}"
+    keys = f"systems: [service]\noptions: {service}\nendpoints: [bob_storage.BobApi/Ping]\n"
+    with pytest.raises(UserError, match="`envelope` writes and reads objects"):
+        prepare(load(study(tmp_path, f"{keys}envelope: {{}}\n")))
+
+
 @pytest.mark.parametrize(
     ("told", "lost", "stale"),
     [
