@@ -25,7 +25,7 @@ from wanlat.experiments.session import (
 from wanlat.experiments.workloads.requests import Workload
 from wanlat.topologies.resolve import Plan
 
-Parts = Callable[[Prepared, Recording], Sequence[Workload]]
+Parts = Callable[[Prepared, Recording], Sequence[Workload[Any]]]
 
 
 def run(prepared: Prepared, report: Report, *, parts: Parts | None = None) -> Outcome:

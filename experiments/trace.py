@@ -121,7 +121,7 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
 def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
     """Send the requests, and leave a bundle, as `runner.run` does. Raises UserError."""
 
-    def parts(prepared: Prepared, recording: Recording) -> Sequence[Workload]:
+    def parts(prepared: Prepared, recording: Recording) -> Sequence[Workload[Any]]:
         (subject,) = prepared.subjects
         return [TraceWorkload(prepared, subject, recording, wanted.placement)]
 
@@ -175,8 +175,8 @@ class TraceWorkload(RttStepsWorkload):
         """Whether all links have one delay: then they can have none while the cluster starts."""
         rtt = Duration(2 * max(ways))
         settle = Duration(round(max(_IDLE_S, _IDLE_RTTS * self._longest_s) * 1e9))
-        spec = RoundTripsSpec.model_construct(rtts=[rtt], repeats=1, settle=settle)
-        super().__init__(prepared, subject, recording, spec, RttStepsRecord(recording.bundle))
+        super().__init__(prepared, subject, recording, RttStepsRecord(recording.bundle))
+        self.spec = RoundTripsSpec.model_construct(rtts=[rtt], repeats=1, settle=settle)
         self._placement = placement
 
     def change(self, lab: Lab, rtt: Duration, jitter: Duration) -> int:

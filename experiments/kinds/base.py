@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.findings import Finding
@@ -114,13 +114,13 @@ class StudyKind(YamlModel):
         return 0.0, pace.all_s((*plan.prepare, *plan.warmup)) + sum(measured_s)
 
     @property
-    def workload(self) -> type[Workload]:
+    def workload(self) -> type[Workload[Any]]:
         """What each system's part of the run is."""
         from wanlat.experiments.workloads.requests import Workload
 
         return Workload
 
-    def workloads(self, prepared: Prepared, recording: Recording) -> Sequence[Workload]:
+    def workloads(self, prepared: Prepared, recording: Recording) -> Sequence[Workload[Any]]:
         """Return the part of the run of each system, in their order."""
         return [self.workload(prepared, subject, recording) for subject in prepared.subjects]
 

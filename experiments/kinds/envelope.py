@@ -20,7 +20,7 @@ from wanlat.topologies.yaml_model import YamlModel, refused, within
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.requests import Workload
+    from wanlat.experiments.workloads.envelope import EnvelopeWorkload
 
 _MS, _S = 10**6, 10**9
 _Some = Annotated[Duration, within(Duration(1))]
@@ -223,7 +223,7 @@ class EnvelopeSpec(StudyKind):
         return 3 * len(self.plan.axes) * (self.settle.s + self.promise.window.s), 0.0
 
     @property
-    def workload(self) -> type[Workload]:
+    def workload(self) -> type[EnvelopeWorkload]:
         """What each system's part of the run is."""
         from wanlat.experiments.workloads.envelope import EnvelopeWorkload
 

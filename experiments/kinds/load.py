@@ -17,7 +17,7 @@ from wanlat.topologies.yaml_model import refused, within
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.requests import Workload
+    from wanlat.experiments.workloads.load import LoadWorkload
 
 LOADED = {
     name: does
@@ -124,7 +124,7 @@ class LoadSpec(StudyKind):
         return self.idle.s + self.duration.s, 0.0
 
     @property
-    def workload(self) -> type[Workload]:
+    def workload(self) -> type[LoadWorkload]:
         """What each system's part of the run is."""
         from wanlat.experiments.workloads.load import LoadWorkload
 

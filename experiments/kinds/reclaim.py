@@ -15,7 +15,7 @@ from wanlat.topologies.yaml_model import within
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.requests import Workload
+    from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 
 LONGEST_WATCH = Duration(24 * 3600 * 10**9)
 
@@ -66,7 +66,7 @@ class ReclaimSpec(StudyKind):
         return self.settle.s + self.watch.s, written_s
 
     @property
-    def workload(self) -> type[Workload]:
+    def workload(self) -> type[ReclaimWorkload]:
         """What each system's part of the run is."""
         from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import Prepared, RequestPlan
     from wanlat.experiments.session import Recording
-    from wanlat.experiments.workloads.requests import Workload
+    from wanlat.experiments.workloads.rtt_steps import RttStepsWorkload
 
 IDLE = Duration(10**9)
 """At least so much of the settling only watches what crosses the links without any request."""
@@ -147,11 +147,9 @@ class RoundTripsSpec(StudyKind):
         sent_s = self.repeats * sum(pace.all_s(first, rtt.s) for rtt in self.rtts)
         return self.total_steps * (self.settle.s + _STEP_S), pace.all_s(stepped.prepare) + sent_s
 
-    def workloads(self, prepared: Prepared, recording: Recording) -> Sequence[Workload]:
+    def workloads(self, prepared: Prepared, recording: Recording) -> Sequence[RttStepsWorkload]:
         """Return the part of the run of each system; their RTT steps are in one record."""
         from wanlat.experiments.workloads.rtt_steps import RttStepsRecord, RttStepsWorkload
 
         record, subjects = RttStepsRecord(recording.bundle), prepared.subjects
-        return [
-            RttStepsWorkload(prepared, subject, recording, self, record) for subject in subjects
-        ]
+        return [RttStepsWorkload(prepared, subject, recording, record) for subject in subjects]

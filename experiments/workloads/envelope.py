@@ -62,20 +62,13 @@ def missing(answers: Iterable[set[str]]) -> tuple[int, int]:
     return lost, sum({"yes", "no"} <= answered for answered in objects)
 
 
-class EnvelopeWorkload(Workload):
+class EnvelopeWorkload(Workload[EnvelopeSpec]):
     """One system's part of a study of the operating envelope."""
 
     @property
     def tolerance(self) -> Tolerance:
         """Of the lab's calibration; what is tested without jitter and loss is measured again."""
         return FOR_ROUND_TRIPS
-
-    @property
-    def spec(self) -> EnvelopeSpec:
-        """What is promised, and where that is searched."""
-        spec = self.prepared.study.kind
-        assert isinstance(spec, EnvelopeSpec)
-        return spec
 
     def before_start(self, lab: Lab) -> None:
         """Bring all sites near each other."""

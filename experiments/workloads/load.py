@@ -291,12 +291,12 @@ _AFTER_NS = 10**10
 """On top of the load's duration, for answers that are awaited."""
 
 
-class LoadWorkload(Workload):
+class LoadWorkload(Workload[LoadSpec]):
     """One system's part of a study of mixed load."""
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Probe alone, then beside the load; and write down what came of both."""
-        spec, requests = self._spec, self.subject.requests
+        spec, requests = self.spec, self.subject.requests
         self._end: End | None = None
         self._failed = 0
         lasting_ns = spec.idle.ns + spec.duration.ns
@@ -333,12 +333,6 @@ class LoadWorkload(Workload):
             self._event("idle ends")
             self._load(spawn, cluster, probe, take(LOADED))
         cluster.check()
-
-    @property
-    def _spec(self) -> LoadSpec:
-        spec = self.prepared.study.kind
-        assert isinstance(spec, LoadSpec)
-        return spec
 
     def _load(self, spawn: Spawn, cluster: Cluster, probe: ProbeClient, take: OnSample) -> None:
         job, began_ns = self._job(), time.monotonic_ns()
@@ -378,7 +372,7 @@ class LoadWorkload(Workload):
                 self._end = message
                 continue
             failed = f", {message.failed:,} of {message.done:,} not ok" if message.failed else ""
-            total_s = self._spec.duration.s
+            total_s = self.spec.duration.s
             elapsed_s = min((message.t_ns - began_ns) / 1e9, total_s)
             self.progress(
                 "under load", elapsed_s, total_s, f"{message.per_s:,.0f} requests/s{failed}"
@@ -399,7 +393,7 @@ class LoadWorkload(Workload):
                 self._end = next(ends, None)
 
     def _job(self) -> LoadJob:
-        spec, study = self._spec, self.prepared.study
+        spec, study = self.spec, self.prepared.study
         prefill, requests = study.prefill, self.subject.requests
         assert requests.objects is not None
         return LoadJob(
@@ -433,7 +427,7 @@ class LoadWorkload(Workload):
         """Write into the manifest what is known of the load, and of the probe client."""
         mine = {
             **(result or {}),
-            "probe_interval_ms": self._spec.probe_interval.ms,
+            "probe_interval_ms": self.spec.probe_interval.ms,
             "probe_late": probe.late,
             "probe_left_out": probe.left_out,
         }

@@ -35,12 +35,12 @@ _ATTEMPTS = 3
 _PAUSE_S = 1.0
 
 
-class ReclaimWorkload(Workload):
+class ReclaimWorkload(Workload[ReclaimSpec]):
     """One system's part of a study of disk space that is given back."""
 
     def fill(self, lab: Lab, spawn: Spawn, cluster: Cluster) -> None:
         """Write the objects."""
-        spec = self._spec
+        spec = self.spec
         self.outcome.planned -= self.subject.requests.measured()  # its endpoints are not timed
         self._result = Reclaim(
             system=self.name,
@@ -62,14 +62,14 @@ class ReclaimWorkload(Workload):
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:  # noqa: ARG002
         """Remove some of them, watch, and see that nothing else is gone."""
         header = self.subject.requests.header(cluster)
-        removed = self._spec.chosen(self.prepared.seed)
-        kept = sorted(set(range(self._spec.objects)) - set(removed))
+        removed = self.spec.chosen(self.prepared.seed)
+        kept = sorted(set(range(self.spec.objects)) - set(removed))
         began_ns = time.monotonic_ns()
         self._result.refused = self._remove(spawn, header, removed, kept)
         self._note("removed", removed_ns=(began_ns, time.monotonic_ns()))
         self.sample_space()
         began_ns = time.monotonic_ns()
-        self.be_idle(lab, cluster, "watching space", self._spec.watch)
+        self.be_idle(lab, cluster, "watching space", self.spec.watch)
         self.sample_space()
         self._note("watched", watched_ns=(began_ns, time.monotonic_ns()))
         self.progress("looking for what stays and what is gone")
@@ -87,12 +87,6 @@ class ReclaimWorkload(Workload):
         cluster.check()
 
     @property
-    def _spec(self) -> ReclaimSpec:
-        spec = self.prepared.study.kind
-        assert isinstance(spec, ReclaimSpec)
-        return spec
-
-    @property
     def _api(self) -> ObjectApi:
         api = self.subject.requests.objects
         assert api is not None
@@ -102,7 +96,7 @@ class ReclaimWorkload(Workload):
         self, spawn: Spawn, header: Header, removed: Sequence[int], kept: Sequence[int]
     ) -> int:
         """Remove objects; return how many removals the store refused."""
-        spec, total = self._spec, len(removed)
+        spec, total = self.spec, len(removed)
 
         def report(progress: Progress) -> None:
             self.progress("removing", progress.ok, total, f"{progress.per_s:,.0f} objects/s")

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.outcomes import are_too_many, why_too_many
@@ -17,6 +17,7 @@ from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
 from wanlat.experiments.config.workloads import BUCKET, Stopwatch, budget_remark
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
 from wanlat.experiments.program_overhead import note_overhead
@@ -35,6 +36,7 @@ from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
 from wanlat.topologies.units import Duration
 
+K = TypeVar("K", bound=StudyKind)
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
 _REPORT_INTERVAL_S = 0.5
 _CHECK_EVERY_S = 0.2
@@ -47,7 +49,7 @@ def wait_until(lab: Lab, until_s: float) -> None:
         lab.check()
 
 
-class Workload:
+class Workload(Generic[K]):
     """One system's part of a study of single requests on one network."""
 
     def __init__(self, prepared: Prepared, subject: Subject, recording: Recording) -> None:
@@ -58,6 +60,8 @@ class Workload:
         self.outcome = recording.outcome
         self.name = subject.name
         """The system's."""
+        self.spec = cast(K, prepared.study.kind)
+        """What makes the study one of its kind."""
         self.progress = self.session.progress
         """Report progress."""
         self.stored = StoredBytes()

@@ -94,19 +94,14 @@ class RttStepsRecord:
         self.bundle.event("rtt step", step.system, json.dumps(known | {"what": what}), t_ns)
 
 
-class RttStepsWorkload(Workload):
+class RttStepsWorkload(Workload[RoundTripsSpec]):
     """One system's part of a study of round trips."""
 
     def __init__(
-        self,
-        prepared: Prepared,
-        subject: Subject,
-        recording: Recording,
-        spec: RoundTripsSpec,
-        record: RttStepsRecord,
+        self, prepared: Prepared, subject: Subject, recording: Recording, record: RttStepsRecord
     ) -> None:
         super().__init__(prepared, subject, recording)
-        self.spec, self.record = spec, record
+        self.record = record
         self._measured, self._detail = 0, ""
 
     @property
