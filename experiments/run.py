@@ -7,12 +7,16 @@ states, and the least that labs, their calibration and clusters take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from wanlat.experiments.config.claims import claims_on
-from wanlat.experiments.kinds.base import Pace, Turn, counted
+from wanlat.experiments.kinds.base import StudyKind
+from wanlat.experiments.kinds.envelope import EnvelopeSpec
+from wanlat.experiments.kinds.load import LoadSpec
+from wanlat.experiments.kinds.reclaim import ReclaimSpec
+from wanlat.experiments.kinds.round_trips import RoundTripsSpec
 from wanlat.experiments.manifest import manifest_of, place_of
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.session import (
@@ -22,10 +26,25 @@ from wanlat.experiments.session import (
     Report,
     system_entry,
 )
+from wanlat.experiments.workloads.envelope import EnvelopeWorkload
+from wanlat.experiments.workloads.load import LoadWorkload
+from wanlat.experiments.workloads.pace import Pace, counted
+from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 from wanlat.experiments.workloads.requests import Workload
+from wanlat.experiments.workloads.rtt_steps import RttStepsWorkload
+from wanlat.probes.fewer import Turn
 from wanlat.topologies.resolve import Plan
 
 Parts = Callable[[Prepared, Recording], Sequence[Workload[Any]]]
+
+WORKLOADS: Mapping[type[StudyKind], type[Workload[Any]]] = {
+    StudyKind: Workload,
+    RoundTripsSpec: RttStepsWorkload,
+    LoadSpec: LoadWorkload,
+    ReclaimSpec: ReclaimWorkload,
+    EnvelopeSpec: EnvelopeWorkload,
+}
+"""What a study of each kind does on a system's cluster."""
 
 
 def run(prepared: Prepared, report: Report, *, parts: Parts | None = None) -> Outcome:
@@ -40,7 +59,9 @@ def run(prepared: Prepared, report: Report, *, parts: Parts | None = None) -> Ou
     recording.outcome.warnings += prepared.study.kind.doubts
 
     def work() -> None:
-        for workload in (parts or prepared.study.kind.workloads)(prepared, recording):
+        for workload in (parts or WORKLOADS[type(prepared.study.kind)].of_study)(
+            prepared, recording
+        ):
             workload.measure()
 
     return recording.run(work)
@@ -153,7 +174,7 @@ def _times(
     stated_s = study.resources.idle.s if study.resources else 0.0
     by_endpoint = {turn[0]: bound or 0.0 for turn, bound in bounds.items()}
     pace = Pace(by_endpoint, _nearest_ms(prepared.plan, prepared.target) / 1000)
-    kind_s, sent_s = study.kind.least_s(study, requests, pace)
+    kind_s, sent_s = WORKLOADS[type(study.kind)].least_s(study.kind, requests, pace)
     if (fill := study.prefill) is not None:
         sent_s += fill.total / fill.writers * pace.write_s(requests)
     return {"start": start_s, "stated": stated_s + kind_s, "requests": sent_s}

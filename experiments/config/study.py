@@ -214,7 +214,7 @@ class Study(_OfAnyKind):
         if self.budget is not None and self.budget.time is not None and not self.warmup:
             text = "how many samples fit into a time is judged from the warm-up; there is none"
             yield Finding(("warmup",), text, see=("budget",))
-        yield from self.kind.check_study(self)
+        yield from self.kind.check_study(self.prefill, self.object_size)
 
 
 def load(name_or_path: str, *, also: Callable[[Study], Iterable[Finding]] | None = None) -> Study:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from wanlat.experiments.kinds.base import Pace, StudyKind
+from wanlat.experiments.config.workloads import PrefillSpec
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.systems.engine.protocols import PROTOCOLS, Operation
 from wanlat.topologies.findings import Finding
-from wanlat.topologies.units import Duration
+from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_model import refused, within
-
-if TYPE_CHECKING:
-    from wanlat.experiments.config.study import Study
-    from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.load import LoadWorkload
 
 LOADED = {
     name: does
@@ -106,26 +102,15 @@ class LoadSpec(StudyKind):
             mix[LOADED[name]] = mix.get(LOADED[name], 0.0) + share
         return mix
 
-    def check_study(self, study: Study) -> Iterator[Finding]:
+    def check_study(self, prefill: PrefillSpec | None, object_size: Size) -> Iterator[Finding]:
         """Find that there is nothing to read, or objects of another size."""
         if not self.reads:
             return
         nothing = "the load reads, and there is nothing to read"
-        if study.prefill is None:
+        if prefill is None:
             yield Finding(("load",), f"{nothing}; `prefill` writes what there is")
-        elif not study.prefill.objects:
+        elif not prefill.objects:
             yield Finding(("prefill", "objects"), nothing, see=("load",))
-        elif study.prefill.object_bytes(study.object_size) != study.object_size.bytes:
+        elif prefill.object_bytes(object_size) != object_size.bytes:
             text = "the load reads and writes objects of one size, the study's `object_size`"
             yield Finding(("prefill", "object_size"), f"{text}; leave it out", see=("load",))
-
-    def least_s(self, study: Study, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG002
-        """Return how long it is idle and loaded."""
-        return self.idle.s + self.duration.s, 0.0
-
-    @property
-    def workload(self) -> type[LoadWorkload]:
-        """What each system's part of the run is."""
-        from wanlat.experiments.workloads.load import LoadWorkload
-
-        return LoadWorkload

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from wanlat.experiments.kinds.base import Pace, StudyKind
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.topologies.units import Duration
 from wanlat.topologies.yaml_model import within
-
-if TYPE_CHECKING:
-    from wanlat.experiments.config.study import Study
-    from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 
 LONGEST_WATCH = Duration(24 * 3600 * 10**9)
 
@@ -59,18 +54,6 @@ class ReclaimSpec(StudyKind):
         if self.which == "oldest":
             return list(range(self.removed))
         return sorted(random.Random(f"{seed}/reclaim").sample(range(self.objects), self.removed))
-
-    def least_s(self, study: Study, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG002
-        """Return how long it waits and watches, and the time to write the objects."""
-        written_s = self.objects / self.workers * pace.write_s(requests)
-        return self.settle.s + self.watch.s, written_s
-
-    @property
-    def workload(self) -> type[ReclaimWorkload]:
-        """What each system's part of the run is."""
-        from wanlat.experiments.workloads.reclaim import ReclaimWorkload
-
-        return ReclaimWorkload
 
 
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:

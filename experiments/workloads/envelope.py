@@ -33,7 +33,9 @@ from wanlat.experiments.envelope.price import kill_leader, measure_idle, patienc
 from wanlat.experiments.envelope.search import Limit, Question
 from wanlat.experiments.envelope.trial import Users, run_trial
 from wanlat.experiments.kinds.envelope import EnvelopeSpec
+from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker
+from wanlat.experiments.workloads.pace import Pace
 from wanlat.experiments.workloads.requests import Workload, wait_until
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
@@ -64,6 +66,11 @@ def missing(answers: Iterable[set[str]]) -> tuple[int, int]:
 
 class EnvelopeWorkload(Workload[EnvelopeSpec]):
     """One system's part of a study of the operating envelope."""
+
+    @classmethod
+    def least_s(cls, spec: EnvelopeSpec, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
+        """Return the time of a trial of each axis at its two ends, and in between."""
+        return 3 * len(spec.plan.axes) * (spec.settle.s + spec.promise.window.s), 0.0
 
     @property
     def tolerance(self) -> Tolerance:

@@ -34,6 +34,7 @@ from wanlat.experiments.kinds.load import LoadSpec
 from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker, Schedule, Sender, Workers, expired
 from wanlat.experiments.session import requested_rtt_ms
+from wanlat.experiments.workloads.pace import Pace
 from wanlat.experiments.workloads.requests import STAGES, Workload
 from wanlat.probes.load import End, Generator, LoadJob
 from wanlat.probes.one_key import Overwrites
@@ -293,6 +294,11 @@ _AFTER_NS = 10**10
 
 class LoadWorkload(Workload[LoadSpec]):
     """One system's part of a study of mixed load."""
+
+    @classmethod
+    def least_s(cls, spec: LoadSpec, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
+        """Return how long it is idle and loaded."""
+        return spec.idle.s + spec.duration.s, 0.0
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Probe alone, then beside the load; and write down what came of both."""

@@ -24,6 +24,7 @@ from wanlat.experiments.program_overhead import note_overhead
 from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
 from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
+from wanlat.experiments.workloads.pace import Pace, counted
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.fewer import fewer_measured
@@ -76,6 +77,20 @@ class Workload(Generic[K]):
         self._not_sent_error: str | None = None
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
+
+    @classmethod
+    def of_study(cls, prepared: Prepared, recording: Recording) -> Sequence[Workload[Any]]:
+        """Return the part of the run of each system, in their order."""
+        return [cls(prepared, subject, recording) for subject in prepared.subjects]
+
+    @classmethod
+    def least_s(cls, spec: K, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
+        """Return the seconds that a study states, and those of its requests, at least."""
+        plan, budget = requests.plan(), requests.study.budget
+        longest_s = budget.time.s if budget and budget.time else float("inf")
+        by_turn = counted(plan.measure).items()
+        measured_s = (min(count * pace.one_s(turn[0]), longest_s) for turn, count in by_turn)
+        return 0.0, pace.all_s((*plan.prepare, *plan.warmup)) + sum(measured_s)
 
     @property
     def tolerance(self) -> Tolerance:

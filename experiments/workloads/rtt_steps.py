@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wanlat.bundle.documents import RttStep, RttStepPair, RttSteps
 from wanlat.bundle.write import BundleWriter
@@ -22,9 +22,10 @@ from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.kinds.round_trips import IDLE, RoundTripsSpec
-from wanlat.experiments.prepare import Prepared, Subject
+from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording
+from wanlat.experiments.workloads.pace import Pace
 from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.oneshot import Oneshot, OnSample
@@ -36,6 +37,7 @@ from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration
 
 _ORIGIN = "rtt step"
+_STEP_S = 0.5  # to calibrate an RTT step
 _ALLOWED_TO_FAIL = 1 / 3
 
 T = TypeVar("T")
@@ -103,6 +105,24 @@ class RttStepsWorkload(Workload[RoundTripsSpec]):
         super().__init__(prepared, subject, recording)
         self.record = record
         self._measured, self._detail = 0, ""
+
+    @classmethod
+    def of_study(cls, prepared: Prepared, recording: Recording) -> Sequence[Workload[Any]]:
+        """Return the part of the run of each system; their RTT steps are in one record."""
+        record = RttStepsRecord(recording.bundle)
+        return [
+            RttStepsWorkload(prepared, subject, recording, record) for subject in prepared.subjects
+        ]
+
+    @classmethod
+    def least_s(
+        cls, spec: RoundTripsSpec, requests: RequestPlan, pace: Pace
+    ) -> tuple[float, float]:
+        """Return how long the steps settle and are calibrated, and the time of their requests."""
+        stepped = requests.plan_of_steps()
+        first = (*stepped.steps[0].warmup, *stepped.steps[0].measure)
+        sent_s = spec.repeats * sum(pace.all_s(first, rtt.s) for rtt in spec.rtts)
+        return spec.total_steps * (spec.settle.s + _STEP_S), pace.all_s(stepped.prepare) + sent_s
 
     @property
     def tolerance(self) -> Tolerance:
