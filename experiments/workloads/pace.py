@@ -1,4 +1,4 @@
-"""The least time that requests take: what a dry run says of a study."""
+"""The least time that requests take: what a dry run reports of a study."""
 
 from __future__ import annotations
 
