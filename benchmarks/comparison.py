@@ -24,15 +24,15 @@ Row = Mapping[str, Any]
 
 
 class Claim(NamedTuple):
-    """What must hold, what was found, and whether it does."""
+    """What must hold, what was measured, and whether it does."""
 
     text: str
-    found: str
+    figure: str
     holds: bool
 
     def __str__(self) -> str:
-        """Say it in a line."""
-        return f"{self.text}: {self.found}: {'pass' if self.holds else 'FAIL'}"
+        """Return it as a line."""
+        return f"{self.text}: {self.figure}: {'pass' if self.holds else 'FAIL'}"
 
 
 def parser(name: str, about: str | None, rounds: int) -> argparse.ArgumentParser:
@@ -67,13 +67,13 @@ def in_rounds(options: argparse.Namespace, turns: Mapping[K, Callable[[], T]]) -
 
     In another order each round: what else the machine does hits all alike.
     """
-    found: dict[K, list[T]] = {key: [] for key in turns}
+    results: dict[K, list[T]] = {key: [] for key in turns}
     order = random.Random(options.seed)
     for done in range(options.rounds):
         for key in order.sample(list(turns), len(turns)):
             print(f"round {done + 1} of {options.rounds}: {key}", file=sys.stderr)
-            found[key].append(turns[key]())
-    return found
+            results[key].append(turns[key]())
+    return results
 
 
 def spread(values: Iterable[float], digits: int = 4) -> dict[str, float]:
@@ -88,9 +88,11 @@ def table(rows: Iterable[Row], columns: Mapping[str, str]) -> str:
 
     A cell of a figure that is None is empty.
     """
-    return markdown(
-        [list(columns), *([_cell(each, row) for each in columns.values()] for row in rows)]
-    )
+    cells = [list(columns), *([_cell(form, row) for form in columns.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+    padded.insert(1, ["-" * width for width in widths])
+    return "\n".join(f"| {' | '.join(row)} |" for row in padded)
 
 
 def _cell(form: str, row: Row) -> str:
@@ -98,14 +100,6 @@ def _cell(form: str, row: Row) -> str:
         return form.format_map(row)
     except TypeError:  # None has no format
         return ""
-
-
-def markdown(cells: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table that can be read in a terminal; the first of `cells` is its head."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells]
-    padded.insert(1, ["-" * width for width in widths])
-    return "\n".join(f"| {' | '.join(row)} |" for row in padded)
 
 
 def finish(
@@ -133,25 +127,19 @@ def finish(
         "claims": [claim._asdict() for claim in claims],
         "verdict": "pass" if holds else "fail",
     }
-    said = "\n".join(f"- {claim}" for claim in claims)
+    judged = "\n".join(f"- {claim}" for claim in claims)
     print(tables, file=sys.stderr if options.json else sys.stdout)
-    print(f"\n{said}\nload average at the end: {report['load_average']}", file=sys.stderr)
+    print(f"\n{judged}\nload average at the end: {report['load_average']}", file=sys.stderr)
     if options.json:
         print(json.dumps(report, indent=2))
     if options.save:
         if (page := directory / "README.md").exists():
-            _save(page, section(report, tables))
+            where = f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}"
+            ended = f"load average {report['load_average']} at the end"
+            rounds = count(options.rounds, "round")
+            _save(page, f"{tables}\n\n{where}, {rounds}; {ended}.\n\n{judged}")
         (directory / "results.json").write_text(json.dumps(report, indent=2) + "\n", "utf-8")
     return 0 if holds else 1
-
-
-def section(report: Row, tables: str) -> str:
-    """Return what a page says of a report: its tables, where they were measured, its claims."""
-    loaded = report.get("load_average")  # of the oldest nobody knows
-    ended = "" if loaded is None else f"; load average {loaded} at the end"
-    where = f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}"
-    said = "\n".join(f"- {Claim(**each)}" for each in report["claims"])
-    return f"{tables}\n\n{where}, {count(report['rounds'], 'round')}{ended}.\n\n{said}".rstrip()
 
 
 def _save(page: Path, text: str) -> None:

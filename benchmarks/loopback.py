@@ -1,4 +1,4 @@
-"""Null servers on loopback, which answer at once and keep nothing, and who asks them for an object.
+"""Null servers on loopback, which answer at once and keep nothing, and clients of them.
 
 All get the same object over a connection that is kept. What counts is the time from the call until
 the last byte of the answer is there, in ns; some requests before do not count.
@@ -42,9 +42,9 @@ class NullServer(Closing):
 
     def stop(self) -> dict[str, int]:
         """Have it end; return its last words, where it has any: ``requests``, ``cpu_ns``."""
-        said, _ = self._process.communicate()
-        words: dict[str, int] = json.loads(said or "{}")
-        return words
+        output, _ = self._process.communicate()
+        counted: dict[str, int] = json.loads(output or "{}")
+        return counted
 
     def close(self) -> None:
         """End it, where it has not ended."""
@@ -54,7 +54,7 @@ class NullServer(Closing):
 
 
 def bare_loop(server: NullServer, count: int, warm_up: int, pause_us: int = 0) -> list[int]:
-    """Ask as a program of its own that does nothing else; it pauses before each request."""
+    """Request it in a program of its own that does nothing else but pause before each request."""
     is_s3 = isinstance(server.header, PlanHeader)
     program = (
         ["bare-loop", server.address, f"/{BUCKET}/{KEY}"]
@@ -84,7 +84,7 @@ def oneshot(
 def oneshot_alone(header: Header, count: int, warm_up: int, object_bytes: int) -> list[int]:
     """Let oneshot alone with its plan, from a file in memory and to one."""
     requests = _requests(header, count + warm_up, object_bytes, 0)
-    plan = header.line() + b"".join(each.line() for each in requests)
+    plan = header.line() + b"".join(request.line() for request in requests)
     with (
         closing(os.fdopen(os.memfd_create("plan"), "w+b", buffering=0)) as source,
         closing(os.fdopen(os.memfd_create("records"), "w+b", buffering=0)) as sink,
@@ -102,7 +102,7 @@ def oneshot_alone(header: Header, count: int, warm_up: int, object_bytes: int) -
 
 
 def python_client(get: Callable[[], bytes], count: int, warm_up: int, bytes_: int) -> list[int]:
-    """Ask in this process, by what gets the object."""
+    """Request it in this process by `get`."""
     times = []
     for _ in range(count + warm_up):
         started_ns = time.monotonic_ns()

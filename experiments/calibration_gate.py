@@ -1,4 +1,4 @@
-"""Before anything is measured on an emulated network: is it the one that was asked for?"""
+"""Before anything is measured on an emulated network: is it the requested one?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wanlat.emulator.calibration import Limits, Tolerance, blame, calibrate, pai
 from wanlat.emulator.lab import Lab
 
 FOR_LATENCY = Tolerance()
-"""For a study, whose figures are single latencies, unless it says that it tolerates more."""
+"""For a study of single latencies, unless it tolerates more."""
 FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
 """For a study of round trips, which is calibrated again at every RTT step: delays must be right,
 and one packet in a hundred that is late by some milliseconds changes none of its medians."""
@@ -21,17 +21,21 @@ _PAUSE_S = 1.5
 LONGEST_S = 150.0
 """Of a calibration with all its rounds."""
 
-Tell = Callable[[str, float, float], None]
+OnProgress = Callable[[str, float, float], None]
 
 
 def prove(
-    lab: Lab, tell: Tell, tolerance: Tolerance = FOR_LATENCY, *, longest_s: float = LONGEST_S
+    lab: Lab,
+    on_progress: OnProgress,
+    tolerance: Tolerance = FOR_LATENCY,
+    *,
+    longest_s: float = LONGEST_S,
 ) -> dict[str, Any] | None:
     """Return the document of a quick calibration; None where there is no path to measure.
 
     Pairs that look off are sent more probes, as long as that takes no longer than ``longest_s``,
-    and are judged by all of them. ``tell`` gets what is being done, how much of it is, and of how
-    much.
+    and are judged by all of them. ``on_progress`` gets
+    what is being done, how much of it is, and of how much.
     """
     pairs = pairs_of(lab.plan, _PAIRS)
     if not pairs:
@@ -41,7 +45,9 @@ def prove(
         pairs=pairs,
         tolerance=tolerance,
         limits=Limits(pause_s=_PAUSE_S, longest_s=longest_s),
-        on_progress=lambda stage, part: tell(f"calibrating ({stage})", round(part * 100), 100),
+        on_progress=lambda stage, part: on_progress(
+            f"calibrating ({stage})", round(part * 100), 100
+        ),
     )
 
 
@@ -59,7 +65,7 @@ def is_only_late(document: Mapping[str, Any]) -> bool:
 def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: bool = False) -> str:
     """Return why nothing is measured on a network, by the document of its calibration.
 
-    ``may_tolerate``: whether who reads it can say how much is tolerated.
+    ``may_tolerate``: whether the reader can raise what is tolerated.
     """
     failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
     pairs = f"{len(failed)} of {len(document['pairs'])} pairs"
@@ -75,6 +81,6 @@ def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: boo
     dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
     return (
         f"The emulated network {is_it} what {topology} asks for, so nothing was measured on it: "
-        f"{wrong}{dropped} {''.join(f'{each} ' for each in remarks if each)}"
+        f"{wrong}{dropped} {''.join(f'{remark} ' for remark in remarks if remark)}"
         f"`wanlat calibrate {topology}` shows every pair."
     )

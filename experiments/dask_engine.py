@@ -1,4 +1,4 @@
-"""Where Dask runs points: on this machine, over SSH, in jobs of Slurm, or where a scheduler says.
+"""Where Dask runs points: on this machine, over SSH, in jobs of Slurm, or on any scheduler's.
 
 Dask carries data: the manifest of a bundle and the name of a point go to a worker that has the
 resource `machine`. `measure`, of the wanlat that is installed there, runs the command that `--jobs`
@@ -34,7 +34,7 @@ from wanlat.emulator.doctor import demand_lab
 from wanlat.emulator.interpreter import safe_path
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.experiments.session import Report
-from wanlat.experiments.workers import LOOK_EVERY_S, Runner, Worker
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, Engine, Runner, Worker
 from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.version import VERSION
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 RESOURCE = {"machine": 1}
 """A host has one: on one machine two points at once would disturb each other."""
 START = "dask worker {} --nthreads 1 --resources machine=1"
+_MOST_WORKERS = 1024
 _LATEST_END_S = 1.0
-"""So long a point goes on that nobody wants any more."""
+"""So long a point goes on that is no longer wanted."""
 _MOST_BYTES = 64 << 30
 """Of a point that comes from a worker, once it is unpacked."""
 
@@ -61,8 +62,8 @@ def measure(manifest: str, point: str, topic: str) -> dict[str, Any]:
     here, over = get_worker(), threading.Event()
     key = here.get_current_task()
 
-    def tell(*told: object) -> None:
-        here.log_event(topic, {"point": point, "told": told})
+    def publish(*words: object) -> None:
+        here.log_event(topic, {"point": point, "progress": words})
 
     def end_where_unwanted() -> None:
         while not over.wait(_LATEST_END_S):
@@ -71,17 +72,17 @@ def measure(manifest: str, point: str, topic: str) -> dict[str, Any]:
                 worker.close()
                 return
 
-    tell(f"begins on {platform.node()}")
+    publish(f"begins on {platform.node()}")
     # (What a killed worker leaves there, Dask's next one removes.)
     with TemporaryDirectory(dir=here.local_directory) as place:
         bundle, worker = Path(place), Worker()
         threading.Thread(target=end_where_unwanted, daemon=True).start()
         try:
-            for each in json.loads(manifest).get("adopted", {}).values():  # the client's own words
-                registry.adopt(each)
+            for path in json.loads(manifest).get("adopted", {}).values():  # the client's own words
+                registry.adopt(path)
             bundle.joinpath("manifest.json").write_text(manifest, "utf-8")
             bundle.joinpath("points").mkdir()
-            ended = worker.run(bundle, point, tell)
+            ended = worker.run(bundle, point, publish)
         finally:
             over.set()
             worker.close()
@@ -144,19 +145,19 @@ def dask_engine(scheduler: str, report: Report) -> Iterator[DaskEngine]:
 
 
 def _cluster(scheduler: str) -> SpecCluster | None:
-    """Make the cluster that is asked for; None for one that has an address.
+    """Make the requested cluster; None for one that has an address.
 
     But for Slurm's and SSH's workers all of it is in this process, and ends with it: without a
     scheduler, workers end, too.
     """
     from distributed import LocalCluster, Scheduler, SpecCluster
 
-    kind, _, of = scheduler.partition(":")
-    if kind in ("local", "slurm") and not (of or "1").isdecimal():
+    kind, _, argument = scheduler.partition(":")
+    if kind in ("local", "slurm") and not (argument or "1").isdecimal():
         raise UserError(f"--scheduler {scheduler}: give a number of workers, such as {kind}:4.")
     if kind == "local":
         return LocalCluster(
-            n_workers=int(of or 1),
+            n_workers=int(argument or 1),
             threads_per_worker=1,
             resources=RESOURCE,
             memory_limit=None,
@@ -168,7 +169,7 @@ def _cluster(scheduler: str) -> SpecCluster | None:
 
         known = config.get("jobqueue.slurm")
         return SLURMCluster(
-            n_workers=int(of or 1),
+            n_workers=int(argument or 1),
             cores=known["cores"] or 1,
             processes=1,
             memory=known["memory"] or "2GiB",
@@ -188,7 +189,7 @@ def _cluster(scheduler: str) -> SpecCluster | None:
                     "cls": SSHWorker,
                     "options": {"address": host, **options},
                 }
-                for n, host in enumerate(of.split(","))
+                for n, host in enumerate(argument.split(","))
             },
             {"cls": Scheduler, "options": {"dashboard": False}},
         )
@@ -200,31 +201,28 @@ def _safe(python: str | None = None) -> str:
     return f"{python or sys.executable} -P"
 
 
-class DaskEngine:
-    """The workers of a Dask scheduler that have the resource `machine`: an `Engine`."""
-
-    most = 1024
+class DaskEngine(Engine):
+    """The workers of a Dask scheduler that have the resource `machine`."""
 
     def __init__(self, client: Client, scheduler: str, report: Report) -> None:
         """``report`` gets what is waited for."""
+        super().__init__(_MOST_WORKERS, 0)
         self.client, self.scheduler = client, scheduler
         self.topic = f"wanlat-{uuid.uuid4().hex}"
         self.lanes: dict[str, Report] = {}
         """Who gets the progress of a point."""
-        self.allowed = 0
-        self.history: list[dict[str, float]] = []
-        self._report, self._began_s = report, time.monotonic()
+        self._report = report
         self._checked: set[str] = set()
         client.subscribe_topic(self.topic, self._hear)
 
-    def look(self, running: Mapping[Path, float]) -> bool:
+    def adjust(self, running: Mapping[Path, float]) -> bool:
         """Count the workers, and check the new ones; wait for one where there is none."""
         while True:
             self._count()
             if self.allowed or running:
                 return True
             self._report(f"waiting for a Dask worker: {self.scheduler}")
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(ADJUST_INTERVAL_S)
 
     def runner(self) -> Runner:
         """Return what runs a point on whichever worker is free."""
@@ -244,39 +242,37 @@ class DaskEngine:
         if gone := self.is_gone:
             raise gone
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        have = {name: each["resources"].get("machine", 0) for name, each in workers.items()}
+        have = {name: worker["resources"].get("machine", 0) for name, worker in workers.items()}
         if have and not any(have.values()):
             raise MachineError(
                 f"None of the {len(have)} workers of --scheduler {self.scheduler} has the resource "
                 f"`machine`. Start one on each host: {START.format(self.scheduler)}"
             )
         new = [name for name, number in have.items() if number and name not in self._checked]
-        said = self.client.run(check_host, VERSION, workers=new, on_error="return") if new else {}
-        for name, error in said.items():
+        checks = self.client.run(check_host, VERSION, workers=new, on_error="return") if new else {}
+        for name, error in checks.items():
             if isinstance(error, Exception):
                 host = workers[name]["host"]
                 raise MachineError(f"The Dask worker on {host} can measure nothing: {error}")
-        self._checked |= said.keys()
+        self._checked |= checks.keys()
         allowed = int(sum(have.values()))
         if allowed != self.allowed:
-            self.allowed, at_s = allowed, round(time.monotonic() - self._began_s, 1)
-            self.history.append({"at_s": at_s, "jobs": allowed})
+            self.allowed = allowed
+            self.note()
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
-        _, said = event
-        if lane := self.lanes.get(said["point"]):
-            lane(*said["told"])
+        _, message = event
+        if lane := self.lanes.get(message["point"]):
+            lane(*message["progress"])
 
 
-class _Remote:
-    """A point on some Dask worker: a `Runner`."""
+class _Remote(Runner):
+    """A point on some Dask worker."""
 
     def __init__(self, engine: DaskEngine) -> None:
         self._engine = engine
         self._interrupted = threading.Event()
         self._future: Any = None
-
-    is_alive = True
 
     def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
         """Run a point there, and write its bundle here. Raises MachineError."""
@@ -298,7 +294,7 @@ class _Remote:
         if self._interrupted.is_set():
             self._future.cancel()
         try:
-            found = self._future.result()
+            answer = self._future.result()
         except (CancelledError, Unscheduled) as error:
             if self._interrupted.is_set():
                 return PointEnded("interrupted", "interrupted by the user")
@@ -308,7 +304,7 @@ class _Remote:
         finally:
             engine.lanes.pop(point)
             self._future.release()
-        ended = arrived(found, bundle)
+        ended = arrived(answer, bundle)
         for host in began[:-1]:
             ended.remarks.append(f"the Dask worker on {host} died; it was run again on {began[-1]}")
         return ended
@@ -323,29 +319,31 @@ class _Remote:
         """Do nothing: workers are Dask's."""
 
 
-def arrived(found: dict[str, Any], bundle: Path) -> PointEnded:
+def arrived(answer: dict[str, Any], bundle: Path) -> PointEnded:
     """Write a point's bundle that came from a worker, whole; return how it ended there."""
-    whole = found["bundle"]
-    if hashlib.sha256(whole).hexdigest() != found["sha256"]:
-        raise MachineError(f"What came from {found['host']} is not the bundle that was sent there.")
+    whole = answer["bundle"]
+    if hashlib.sha256(whole).hexdigest() != answer["sha256"]:
+        raise MachineError(
+            f"What came from {answer['host']} is not the bundle that was sent there."
+        )
     try:
         bundle.joinpath("points").mkdir(exist_ok=True)
         with TemporaryDirectory(prefix=".arriving-", dir=bundle) as place:
             archive = Path(place, "bundle.zip")
             archive.write_bytes(whole)
             with zipfile.ZipFile(archive) as inside:
-                size_bytes = sum(each.file_size for each in inside.infolist())
+                size_bytes = sum(entry.file_size for entry in inside.infolist())
             if size_bytes > _MOST_BYTES:
                 raise MachineError(
-                    f"What came from {found['host']} is {size_bytes >> 20} MiB once it is "
+                    f"What came from {answer['host']} is {size_bytes >> 20} MiB once it is "
                     f"unpacked; a point is {_MOST_BYTES >> 20} MiB at most."
                 )
             shutil.unpack_archive(archive, f"{place}/points")
-            for each in Path(place, "points").iterdir():
-                os.replace(each, bundle / "points" / each.name)
+            for entry in Path(place, "points").iterdir():
+                os.replace(entry, bundle / "points" / entry.name)
     except OSError as error:
         return PointEnded("failed", f"its bundle cannot be written: {error}", is_full(error))
-    ended = PointEnded(**found["ended"])
+    ended = PointEnded(**answer["ended"])
     ended.is_disk_full = False  # a worker's is no reason to end all
-    ended.reason = ended.reason and f"on {found['host']}: {ended.reason}"
+    ended.reason = ended.reason and f"on {answer['host']}: {ended.reason}"
     return ended

@@ -1,4 +1,4 @@
-"""What a manifest says when a run begins: what runs, where, on which machine."""
+"""What a manifest has when a run begins: what runs, where, on which machine."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def beginning(kind: str, seed: int) -> dict[str, Any]:
 
 def instruments() -> list[dict[str, str]]:
     """Return the programs of our own that measure, and move packets; of those that are built."""
-    found = []
+    programs = []
     for name in _INSTRUMENTS:
         with suppress(MachineError):
-            found.append({"name": name, "version": VERSION, "sha256": sha256_of(binary(name))})
-    return found
+            programs.append({"name": name, "version": VERSION, "sha256": sha256_of(binary(name))})
+    return programs
 
 
 def manifest_of(
@@ -61,7 +61,7 @@ def manifest_of(
     systems: Sequence[Mapping[str, Any]],
     own: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the manifest of a run that begins. ``own``: what only this kind of run says.
+    """Return the manifest of a run that begins. ``own``: the keys of only this kind of run.
 
     ``places``: ``client`` and ``target``, each with its ``node`` and ``site``.
     """
@@ -94,7 +94,7 @@ def machine() -> dict[str, Any]:
 
 
 def tcp(lab: Lab, node: str) -> dict[str, Any]:
-    """Return the TCP settings in force on a node: the kernel's defaults, which nobody changed."""
+    """Return the TCP settings in force on a node: the kernel's defaults, unchanged."""
     files = [f"/proc/sys/net/ipv4/tcp_{name}" for name in _TCP_SETTINGS]
     lines = lab.run(node, ["cat", *files]).stdout.splitlines()
     values = [" ".join(line.split()) for line in lines]

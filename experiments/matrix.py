@@ -1,7 +1,7 @@
 """Runs a matrix: point after point, each an ordinary bundle of one system, and none of them twice.
 
 A point that fails does not end the matrix: the others are measured, and `--resume` tries it again.
-One at which this machine was too late to learn anything is begun again after the others.
+One at which this machine was too late to learn anything is started again after the others.
 Ctrl-C and a full disk of the machine do end it. Shards, measured apart (on other machines, at other
 times), are made one bundle again.
 """
@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.bundle import beneath
-from wanlat.bundle.documents import Points
+from wanlat.bundle.documents import Manifest, Points
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.identity import in_words, unlike
 from wanlat.bundle.read import ASIDE, read_document, read_json, read_manifest
@@ -41,9 +41,15 @@ from wanlat.experiments.matrix_points import (
     Progress,
     run_point,
 )
-from wanlat.experiments.resume import BATCHES, Unfinished, read_unfinished, unfinished_of
+from wanlat.experiments.resume import (
+    BATCHES,
+    Unfinished,
+    as_written,
+    read_unfinished,
+    unfinished_of,
+)
 from wanlat.experiments.session import Ended, Report, reason_of, under
-from wanlat.experiments.workers import LOOK_EVERY_S, Engine, Jobs, Runner
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, Engine, Jobs, Runner
 from wanlat.systems.engine.progress import elapsed
 from wanlat.topologies import unforeseen
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
@@ -82,7 +88,7 @@ def run_matrix(
     ``jobs`` points at once; None: as many as the machine carries (`experiments.workers`); or as
     many as an ``engine`` allows, and where it does. ``report`` gets how far the whole is; ``lane``
     makes what shows the progress of one point beside the others'. However it ends, `points.json`
-    says how far it came. Raises UserError when the directory cannot be written, or another run is
+    has how far it came. Raises UserError when the directory cannot be written, or another run is
     writing to it.
     """
     hold = take_directory(
@@ -126,7 +132,7 @@ class _Running:
         *,
         is_resumed: bool,
     ) -> None:
-        """Write down what is to be done; or read what is left to do, now that nobody changes it."""
+        """Write down what is to be done; or read what is left, now that no other run changes it."""
         self._prepared, self._report, self._lane, self._hold = prepared, report, lane, hold
         self._directory = prepared.directory
         self._took_s: defaultdict[str, list[float]] = defaultdict(list)
@@ -150,7 +156,7 @@ class _Running:
                 point.status, point.reason = "planned", None
         self._ahead = self.progress.left()
         self.left = deque(self._ahead)
-        """Those that are to be begun, in this order; `measure` adds to it what it puts off."""
+        """Those that are to be started, in this order; `measure` adds to it what it puts off."""
         self._put_off: Counter[str] = Counter()
         self._write_manifest()
         self.progress.write()
@@ -160,24 +166,24 @@ class _Running:
     def measure_side_by_side(self, engine: Engine) -> None:
         """Run what is left, several points at once. Raises KeyboardInterrupt and MachineError.
 
-        What runs then is interrupted first, and has said how it ended.
+        What runs then is interrupted first, and has reported how it ended.
         """
         idle: list[Runner] = []
         busy: dict[Future[None], Runner] = {}
         with ThreadPoolExecutor(engine.most) as pool:
             try:
                 while self.left or busy:
-                    if engine.look(self._allowed_ms()):
-                        self._tell()
+                    if engine.adjust(self._allowed_ms()):
+                        self._report_progress()
                     self._at_once = max(1, min(engine.allowed, len(self.left) + len(busy)))
                     while self.left and len(busy) < engine.allowed:
                         worker = idle.pop() if idle else engine.runner()
                         busy[pool.submit(self.measure, self.left.popleft(), worker)] = worker
-                    done, _ = wait(busy, LOOK_EVERY_S, FIRST_COMPLETED)
-                    for each in done:
-                        worker = busy.pop(each)
+                    done, _ = wait(busy, ADJUST_INTERVAL_S, FIRST_COMPLETED)
+                    for future in done:
+                        worker = busy.pop(future)
                         (idle if worker.is_alive else []).append(worker)
-                        each.result()
+                        future.result()
             finally:
                 for worker in busy.values():
                     worker.interrupt()
@@ -201,12 +207,14 @@ class _Running:
             _put_aside(directory)
             self.progress.begins(point)
             began_s = self._running[point.name] = time.monotonic()
-            self._tell()
+            self._report_progress()
             # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
             warned = self._manifest["warnings"]
-            self._manifest["warnings"] = [each for each in warned if not each.startswith(own)]
+            self._manifest["warnings"] = [
+                warning for warning in warned if not warning.startswith(own)
+            ]
         with self._lane() as lane:
-            report = under(point.said, lane) if point.said else lane
+            report = under(point.label, lane) if point.label else lane
             report(point.system)
             try:
                 if worker is None:
@@ -231,23 +239,23 @@ class _Running:
             else:
                 self.progress.ends(point, ended.status, ended.reason)
                 self._ahead.remove(point)
-                self.outcome.warnings += [f"{own}{each}" for each in ended.warnings]
-                self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
+                self.outcome.warnings += [f"{own}{warning}" for warning in ended.warnings]
+                self.outcome.remarks += [f"{own}{remark}" for remark in ended.remarks]
             if ended.status == "complete":
                 self._took_s[point.system].append(time.monotonic() - began_s)
-            self._tell()
+            self._report_progress()
         if ended.is_disk_full:
             raise DiskFull(f"{point.name}: {ended.reason}")
         if ended.status == "interrupted":
             raise KeyboardInterrupt(ended.reason)
 
-    def _tell(self) -> None:
-        """Say how far the whole is: of how many points, how many run, and how long it takes."""
+    def _report_progress(self) -> None:
+        """Report how far the whole is: of how many points, how many run, and how long it takes."""
         total, ahead, left_s = len(self._prepared.selected), len(self._ahead), self._left_s()
-        said = f"{len(self._running)} running"
+        detail = f"{len(self._running)} running"
         if left_s is not None and left_s >= 1:  # else it takes longer than those before
-            said += f", about {elapsed(left_s)} left"
-        self._report(f"{total} point{'' if total == 1 else 's'}", total - ahead, total, said)
+            detail += f", about {elapsed(left_s)} left"
+        self._report(f"{total} point{'' if total == 1 else 's'}", total - ahead, total, detail)
 
     def _left_s(self) -> float | None:
         """Judge how long the rest takes: by what is known of points, else by those before."""
@@ -276,8 +284,8 @@ class _Running:
         failed = self.progress.left()
         self.outcome.status = "failed" if failed else "complete"
         if failed:
-            self.outcome.failures = {each.name: each.reason for each in failed}
-            names = listing((each.name for each in failed), at_most=3)
+            self.outcome.failures = {point.name: point.reason for point in failed}
+            names = listing((point.name for point in failed), at_most=3)
             count = f"{len(failed)} of {len(self._prepared.selected)}"
             self.outcome.reason = f"{count} points failed: {names}."
 
@@ -290,8 +298,8 @@ class _Running:
             assert error is not None
             outcome.status = "failed"
             outcome.reason = unforeseen.kept(error, self._directory)
-        outcome.complete = sum(each.status == "complete" for each in points)
-        outcome.failed = sum(each.status == "failed" for each in points)
+        outcome.complete = sum(point.status == "complete" for point in points)
+        outcome.failed = sum(point.status == "failed" for point in points)
         outcome.warnings = [*dict.fromkeys([*self._manifest["warnings"], *outcome.warnings])]
         changes = {key: getattr(outcome, key) for key in ("status", "reason", "warnings")}
         if self._manifest["attempts"] == 1:  # how long one took that was killed nobody knows
@@ -302,7 +310,7 @@ class _Running:
                     self.progress.ends(point, "interrupted", outcome.reason)
             self._write_manifest(**changes, ended=now_iso())
         except MachineError as error:
-            outcome.does_not_say(error)
+            outcome.note_unwritable(error)
 
     def _write_manifest(self, **changes: Any) -> None:
         self._manifest.update(changes)
@@ -347,40 +355,42 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
     for part, manifest in manifests.items():
         _check_alike(first, manifests[first], part, manifest)
     points = unfinished_of(directory, manifests[first]).prepared().points
-    found = _complete(parts)
+    complete = _complete(parts)
     hold = take_directory(directory, "Name a new one with --out.")
     with closing(hold):
         for point in points:
-            if point.name in found:
-                part, entry = found[point.name]
+            if point.name in complete:
+                part, entry = complete[point.name]
                 shutil.copytree(part / entry.directory, directory / point.directory, symlinks=True)
                 for key in ("status", "reason", "began", "ended", "attempts"):
                     setattr(point, key, getattr(entry, key))
         Progress(directory, points).write()
-        write_manifest(directory, _merged(manifests, points))
+        write_manifest(directory, _merged([*manifests.values()], points))
     return directory
 
 
-def _manifest_of_part(part: Path) -> dict[str, Any]:
+def _manifest_of_part(part: Path) -> Manifest:
     try:
-        kind = read_manifest(part).kind
-        if kind not in BATCHES:
-            raise UserError(f"{part} is a bundle of kind {kind}; merged are matrices, or shards.")
-        return read_json(part / "manifest.json")
+        manifest = read_manifest(part)
     except BundleError as error:
         raise UserError(str(error)) from error
+    if manifest.kind not in BATCHES:
+        raise UserError(
+            f"{part} is a bundle of kind {manifest.kind}; merged are matrices, or shards."
+        )
+    return manifest
 
 
-def _check_alike(first: Path, one: Mapping[str, Any], part: Path, other: Mapping[str, Any]) -> None:
+def _check_alike(first: Path, one: Manifest, part: Path, other: Manifest) -> None:
     """Raise UserError where two parts are not of one study, measured by the same programs."""
-    differs = [key for key in _ALIKE if one.get(key) != other.get(key)]
+    differs = [key for key in _ALIKE if getattr(one, key) != getattr(other, key)]
     if differs:
         hint = " Give all shards the same --seed." if "seed" in differs else ""
         raise UserError(
             f"{first} and {part} are not of one run: they differ in {listing(differs)}.{hint}"
         )
     for key in _PROGRAMS:
-        if programs := unlike(one.get(key, ()), other.get(key, ())):
+        if programs := unlike(getattr(one, key), getattr(other, key)):
             raise UserError(
                 f"{first} and {part} were not measured by the same programs: {in_words(programs)}. "
                 "Measure one of them again with the other's."
@@ -389,7 +399,7 @@ def _check_alike(first: Path, one: Mapping[str, Any], part: Path, other: Mapping
 
 def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
     """Return the complete points of all parts by name, each with where it lies."""
-    found: dict[str, tuple[Path, Any]] = {}
+    complete: dict[str, tuple[Path, Any]] = {}
     for part in parts:
         try:
             document = read_document(part, Points)
@@ -403,29 +413,29 @@ def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
                     f"{part} lacks {entry.directory}, of complete point {entry.name}: it was "
                     "removed. Merge bundles as `wanlat run` left them."
                 )
-            if entry.name in found:
+            if entry.name in complete:
                 raise UserError(
-                    f"Point {entry.name} was measured in {found[entry.name][0]} and in {part}. "
+                    f"Point {entry.name} was measured in {complete[entry.name][0]} and in {part}. "
                     "Leave one of them out, or remove the point's directory from it."
                 )
-            found[entry.name] = (part, entry)
-    return found
+            complete[entry.name] = (part, entry)
+    return complete
 
 
-def _merged(manifests: Mapping[Path, dict[str, Any]], points: Sequence[AnyPoint]) -> dict[str, Any]:
+def _merged(manifests: Sequence[Manifest], points: Sequence[AnyPoint]) -> dict[str, Any]:
     """Return the manifest of the whole: what the parts have in common, and where each was made."""
-    whole = dict(next(iter(manifests.values())))
+    parts = as_written(manifests)
     missing = [point.name for point in points if point.status != "complete"]
     reason = f"No part has {len(missing)} of {len(points)} points: {listing(missing, at_most=3)}."
-    warnings = dict.fromkeys(each for one in manifests.values() for each in one["warnings"])
+    warnings = dict.fromkeys(warning for part in manifests for warning in part.warnings)
     kept = ("shard", "started", "ended", *machine())
-    return {key: value for key, value in whole.items() if key not in _OF_RUN} | {
+    return {key: value for key, value in parts[0].items() if key not in _OF_RUN} | {
         "status": "failed" if missing else "complete",
         "reason": reason if missing else None,
         "shard": None,
         "warnings": list(warnings),
-        "command": whole["command"],
-        "started": min(one["started"] for one in manifests.values()),
+        "command": parts[0]["command"],
+        "started": min(part["started"] for part in parts),
         "ended": now_iso(),
-        "parts": [{key: one.get(key) for key in kept} for one in manifests.values()],
+        "parts": [{key: part.get(key) for key in kept} for part in parts],
     }

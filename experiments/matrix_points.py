@@ -33,7 +33,7 @@ from wanlat.bundle.read import read_document
 from wanlat.bundle.write import default_directory, is_nearly_full, now_iso, write_points
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
-from wanlat.experiments.config.matrix import NoSuchPlace, combinations, told, value_at
+from wanlat.experiments.config.matrix import NoSuchPlace, combinations, format_findings, value_at
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning, instruments
 from wanlat.experiments.prepare import Prepared, prepare
@@ -67,8 +67,8 @@ class AnyPoint(documents.Point):
         return int(self.values.get(REPLICATE, 1))
 
     @property
-    def said(self) -> str:
-        """Say which of its system's points it is; empty where there is one."""
+    def label(self) -> str:
+        """Which of its system's points it is; empty where there is one."""
         return ", ".join(f"{name} {_text(value)}" for name, value in self.values.items())
 
     @property
@@ -89,7 +89,7 @@ class AnyPoint(documents.Point):
     def seed(self, seed: int) -> int:
         """Return its seed, drawn from that of the whole; systems have the same at the same values.
 
-        So they are asked the same. Every replicate has one of its own.
+        So they get the same requests. Every replicate has one of its own.
         """
         values = json.dumps(dict(self.values), sort_keys=True)
         return random.Random(f"{seed}/points/{values}").getrandbits(32)
@@ -120,7 +120,7 @@ class Batch(ABC):
     @property
     @abstractmethod
     def own(self) -> dict[str, Any]:
-        """The keys that only manifests of this kind have: `of` makes the same of them again."""
+        """The keys that only manifests of this kind have, for `from_manifest`."""
 
     @property
     @abstractmethod
@@ -129,7 +129,7 @@ class Batch(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, manifest: documents.Manifest) -> Self:
         """Return what a manifest was made of. Raises ValueError where this version has no such."""
 
     @abstractmethod
@@ -139,7 +139,7 @@ class Batch(ABC):
     @property
     @abstractmethod
     def is_one(self) -> bool:
-        """Whether it is one run, whose bundle has no points."""
+        """Whether it is one run, with a bundle without points."""
 
     @abstractmethod
     def prepare(self, point: Any = None, **how: Any) -> Any:
@@ -184,9 +184,10 @@ class StudyPoints(Batch):
         return [point.study for point in self.points()]
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, manifest: documents.Manifest) -> Self:
         """Return the study of a manifest."""
-        return cls(Study.model_validate(manifest["study"]))
+        keys = manifest.study and manifest.study.model_dump(mode="json", exclude_unset=True)
+        return cls(Study.model_validate(keys))
 
     def points(self) -> Sequence[Point]:
         """Return every combination on every system."""
@@ -249,43 +250,45 @@ def points_of(study: Study) -> list[Point]:
     combination that is no study.
     """
     whole = study.to_dict()
-    found: dict[str, Point] = {}
+    points: dict[str, Point] = {}
     names: set[str] = set()
     replicates = range(1, study.replicates + 1)
-    for each, replicate in product(combinations(study.matrix, study.systems), replicates):
+    for combination, replicate in product(combinations(study.matrix, study.systems), replicates):
         try:
-            point, mistakes = checked(Document(each.study(whole)), Study)
+            point, mistakes = checked(Document(combination.study(whole)), Study)
         except NoSuchPlace as error:
-            raise UserError(f"The point {each.said} of the matrix: {error}") from error
+            raise UserError(f"The point {combination.label} of the matrix: {error}") from error
         if point is None or mistakes:
-            raise UserError(f"The point {each.said} of the matrix: {told(mistakes)}")
+            raise UserError(
+                f"The point {combination.label} of the matrix: {format_findings(mistakes)}"
+            )
         printed = point.to_dict()
-        values = {name: value_at(printed, *name.split(".")) for name in each.values}
+        values = {name: value_at(printed, *name.split(".")) for name in combination.values}
         if study.replicates > 1:
             values[REPLICATE] = replicate
-        key = json.dumps([each.system, values], sort_keys=True)
-        if key in found:
+        key = json.dumps([combination.system, values], sort_keys=True)
+        if key in points:
             continue
         name = "-".join(
-            [each.system, *(f"{_slug(k)}-{_slug(_stem(v))}" for k, v in values.items())]
+            [combination.system, *(f"{_slug(k)}-{_slug(_stem(v))}" for k, v in values.items())]
         )
         if len(name) > _LONGEST_NAME or name in names:
             name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
         names.add(name)
-        found[key] = Point(
-            point=len(found),
+        points[key] = Point(
+            point=len(points),
             name=name,
-            system=each.system,
+            system=combination.system,
             values=values,
             directory=f"points/{name}",
             study=point,
         )
-    if not found:
+    if not points:
         raise UserError(
             f"study {study.name}: no grid of its matrix is for {listing(study.systems)}. "
             "Name other systems with --systems."
         )
-    return [*found.values()]
+    return [*points.values()]
 
 
 def in_order(points: Sequence[AnyPoint], seed: int) -> list[AnyPoint]:
@@ -294,8 +297,8 @@ def in_order(points: Sequence[AnyPoint], seed: int) -> list[AnyPoint]:
     In blocks: first of everything its first replicate.
     """
     drawn, shuffled = random.Random(f"{seed}/points"), list[AnyPoint]()
-    for replicate in sorted({each.replicate for each in points}):
-        block = [each for each in points if each.replicate == replicate]
+    for replicate in sorted({point.replicate for point in points}):
+        block = [point for point in points if point.replicate == replicate]
         drawn.shuffle(block)
         shuffled += block
     for place, point in enumerate(shuffled):
@@ -305,31 +308,33 @@ def in_order(points: Sequence[AnyPoint], seed: int) -> list[AnyPoint]:
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of a matrix's points: number `number`, from 1 on, of `of` parts."""
+    """A part of a matrix's points: number `number`, from 1 on, of `total` parts."""
 
     number: int
-    of: int
+    total: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read "2/4". Raises UserError."""
-        number, slash, of = text.partition("/")
-        if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        number, slash, total = text.partition("/")
+        if not (
+            slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)
+        ):
             raise UserError(
                 f"--shard {text}: give NUMBER/OF, such as 2/4 for the second of four parts."
             )
-        return cls(int(number), int(of))
+        return cls(int(number), int(total))
 
     def __str__(self) -> str:
         """Return it as the command line has it."""
-        return f"{self.number}/{self.of}"
+        return f"{self.number}/{self.total}"
 
     def has(self, point: AnyPoint) -> bool:
         """Whether a point, which knows its place in the order, is of this part.
 
         Neighbours in the order are of different parts: each gets of every block as much.
         """
-        return point.point % self.of == self.number - 1
+        return point.point % self.total == self.number - 1
 
 
 def parameters_of(points: Iterable[AnyPoint]) -> list[dict[str, Any]]:
@@ -337,13 +342,13 @@ def parameters_of(points: Iterable[AnyPoint]) -> list[dict[str, Any]]:
 
     Where values are all numbers or all sizes, `analysis` sorts them.
     """
-    found: dict[str, list[Any]] = {}
+    parameters: dict[str, list[Any]] = {}
     for point in points:
         for name, value in point.values.items():
-            values = found.setdefault(name, [])
+            values = parameters.setdefault(name, [])
             if value not in values:
                 values.append(value)
-    return [{"name": name, "values": values} for name, values in found.items()]
+    return [{"name": name, "values": values} for name, values in parameters.items()]
 
 
 class Progress:
@@ -354,17 +359,17 @@ class Progress:
         self.points = points
         self._directory = directory
         self._parameters = json.dumps(parameters_of(points), ensure_ascii=False)
-        self._said = dict[str, str]()
+        self._rows = dict[str, str]()
 
     def read(self) -> None:
-        """Take over what the file says, where there is one. Raises UserError."""
+        """Take over what the file has, where there is one. Raises UserError."""
         try:
-            found = read_document(self._directory, documents.Points)
+            document = read_document(self._directory, documents.Points)
         except BundleError as error:
             raise UserError(str(error)) from error
-        if found is None:
+        if document is None:
             return
-        rows = {row.name: row for row in found.points}
+        rows = {row.name: row for row in document.points}
         if rows.keys() != {point.name for point in self.points}:
             raise UserError(
                 f"{self._directory} has other points than its study. Begin a new bundle."
@@ -391,14 +396,14 @@ class Progress:
 
     def left(self) -> list[AnyPoint]:
         """Return what is not complete, in the order it is run."""
-        return [each for each in self.points if each.status != "complete"]
+        return [point for point in self.points if point.status != "complete"]
 
     def write(self, *changed: AnyPoint) -> None:
         """Write the file; ``changed``: the only points that are no longer as they were written."""
         whole = set(documents.Point.model_fields)
-        for each in changed or self.points:
-            self._said[each.name] = each.model_dump_json(include=whole)
-        write_points(self._directory, self._parameters, self._said.values())
+        for point in changed or self.points:
+            self._rows[point.name] = point.model_dump_json(include=whole)
+        write_points(self._directory, self._parameters, self._rows.values())
 
 
 def _stem(value: Any) -> str:
@@ -434,7 +439,7 @@ class PreparedPoints:
     instruments: tuple[Mapping[str, Any], ...] = field(default_factory=lambda: (*instruments(),))
     """The programs of our own that measure it."""
     besides: tuple[documents.Document, ...] = ()
-    """What else its bundle says from the beginning on."""
+    """What else its bundle has from the beginning on."""
 
     def __post_init__(self) -> None:
         """Raise UserError where no point is measured."""
@@ -445,7 +450,7 @@ class PreparedPoints:
     @cached_property
     def selected(self) -> tuple[AnyPoint, ...]:
         """The points that are measured: those of its shard."""
-        return tuple(each for each in self.points if self.shard is None or self.shard.has(each))
+        return tuple(point for point in self.points if self.shard is None or self.shard.has(point))
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -478,7 +483,7 @@ class PreparedPoints:
         )
 
     def measure(self, point: AnyPoint, report: Report) -> Outcome:
-        """Prepare and run a point. Raises UserError or MachineError before it is begun."""
+        """Prepare and run a point. Raises UserError or MachineError before it is started."""
         ready = self.prepare(point)
         check_same_programs(self.directory, self.systems, [s.program for s in ready.subjects])
         check_same_programs(self.directory, self.instruments, instruments())
@@ -543,7 +548,9 @@ def seed_of_all(seed: int | None, shard: Shard | None) -> int:
 
 
 def check_same_programs(
-    directory: Path, before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]
+    directory: Path,
+    before: Sequence[Mapping[str, Any] | documents.Program],
+    now: Sequence[Mapping[str, Any]],
 ) -> None:
     """Raise UserError when a program is another one now: points would not compare."""
     if differs := unlike(before, now):

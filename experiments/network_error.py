@@ -26,7 +26,7 @@ class NetworkErrors:
     """
 
     accepts_all = False
-    """For tests whose claim is not how punctual the machine is."""
+    """For tests that claim nothing about how punctual the machine is."""
 
     def __init__(self, log: LatenessLog, allowed_ms: float) -> None:
         self._log = log

@@ -1,5 +1,5 @@
 """A study with everything looked at that could be wrong about it, before anything slow starts:
-its systems, and what it asks of each, as a plan of requests.
+its systems, and what it requests of each, as a plan of requests.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.endpoints import (
     DEFINED,
-    asked_of,
     endpoints_of,
     has,
+    matching_endpoints,
     measured,
     name_of,
     objects_of,
@@ -52,12 +52,12 @@ _WINDOWS: Mapping[str, Window] = {"unlimited": "large", "2MiB": "tonic", "64KiB"
 
 @dataclass(frozen=True)
 class RequestPlan:
-    """The part of a study that one system is asked."""
+    """The part of a study that one system gets."""
 
     study: Study
     api: Api
     objects: ObjectApi | None
-    """How it is asked for objects; None: nobody knows."""
+    """How objects are requested; None: unknown."""
     endpoints: tuple[str | Requested, ...]
     target: str
     replicas: Replicas
@@ -96,9 +96,9 @@ class RequestPlan:
             text_keys = self.objects.text_keys
             prefilled = Prefilled(BUCKET, fill.objects, self.seed, text_keys, is_read)
         if self.api in DEFINED:
-            methods = [measured(each) for each in self.endpoints]
+            methods = [measured(endpoint) for endpoint in self.endpoints]
             if self.objects is not None:
-                methods = [self.objects.known(each) for each in methods]
+                methods = [self.objects.known(method) for method in methods]
             return method_steps(methods, prefilled=prefilled, **counts)
         if self.api == "s3":
             return s3_steps(
@@ -126,7 +126,7 @@ class RequestPlan:
         if study.budget is None:
             return dict.fromkeys(turns, study.samples)
         planned = study.budget.planned("", turns, study.samples, study.object_size.bytes, {})
-        return {turn: each.samples for turn, each in zip(turns, planned, strict=True)}
+        return {turn: budgeted.samples for turn, budgeted in zip(turns, planned, strict=True)}
 
     def turns(self) -> list[Turn]:
         """Return the endpoints with the placements that they are measured on, as in samples."""
@@ -149,10 +149,12 @@ class RequestPlan:
     def place(self, cluster: Cluster) -> None:
         """Put on a cluster's disks what its nodes serve as files; nothing runs yet."""
         steps = self.plan_of_steps().steps
-        every = (each for step in steps for each in (*step.warmup, *step.measure) if each.placed)
-        for each in {request.key: request for request in every}.values():
-            assert each.key is not None and each.body_seed is not None
-            cluster.put_on_disk(each.key, body(each.body_seed, each.object_bytes or 0))
+        every = (
+            request for step in steps for request in (*step.warmup, *step.measure) if request.placed
+        )
+        for request in {request.key: request for request in every}.values():
+            assert request.key is not None and request.body_seed is not None
+            cluster.put_on_disk(request.key, body(request.body_seed, request.object_bytes or 0))
 
 
 def plan_requests(
@@ -166,12 +168,12 @@ def plan_requests(
     objects: ObjectApi | None,
     own: Sequence[Requested] = (),
 ) -> RequestPlan:
-    """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
+    """Return what the study requests of a system. Raises UserError for nothing, or too much.
 
-    ``target`` is the target node; ``objects`` how objects are asked for; ``own`` what the
-    system's definition says can be asked of it, for a study that names none of its methods.
+    ``target`` is the target node; ``objects`` how objects are requested; ``own`` what the
+    system's definition has as endpoints, for a study that names none of its methods.
     """
-    endpoints = asked_of(api, study.endpoints, own, objects)
+    endpoints = matching_endpoints(api, study.endpoints, own, objects)
     if not endpoints:
         raise UserError(
             f"System {system} has none of the endpoints of study {study.name} "
@@ -189,19 +191,19 @@ def plan_requests(
             f"`key_mode: same` is of S3 and Bob's API; the requests of system {system} get a fresh "
             "key each time. Leave it out of the study, or the system."
         )
-    asked = RequestPlan(study, api, objects, endpoints, target, replicas, seed)
+    requests = RequestPlan(study, api, objects, endpoints, target, replicas, seed)
     if objects is not None:
-        lacks = [each for each in study.kind.operations if not objects.has(each)]
+        lacks = [operation for operation in study.kind.operations if not objects.has(operation)]
         if lacks:
             raise UserError(
                 f"The load's `mix` has requests of the kind `{lacks[0]}`, and system {system} has "
                 f"none under `objects`. Leave them out of the mix, or the system."
             )
-        if any(name not in CARRY_NO_OBJECT for name in asked.names):
+        if any(name not in CARRY_NO_OBJECT for name in requests.names):
             objects.check_size(system, study.object_size, study.max_message)
         if study.prefill is not None and study.prefill.object_size is not None:
             objects.check_size(system, study.prefill.object_size, study.max_message)
-    return asked
+    return requests
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What a program that makes the requests adds to each: its own share, without a network.
 
-It is told to do nothing, as often as that takes to know it, before anything is measured.
+It has to do nothing, as often as that takes to know it, before anything is measured.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def note_overhead(spawn: Spawn, header: Header, bundle: BundleWriter, system: st
     idle = (Request(seq, "warmup", "nothing", request={}) for seq in range(_WARMUP + _REQUESTS))
     run_requests(spawn, replace(header, connection="keep-alive"), idle, take)
     counted = sorted(took_ns[_WARMUP:])
-    found = ProgramOverhead(
+    overhead = ProgramOverhead(
         command=header.command,
         n=len(counted),
         median_ms=counted[len(counted) // 2] / 1e6,
         p99_ms=counted[len(counted) * 99 // 100] / 1e6,
     )
     before = bundle.manifest.get("program_overhead", {})
-    bundle.write_manifest(program_overhead={**before, system: found.model_dump()})
+    bundle.write_manifest(program_overhead={**before, system: overhead.model_dump()})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from wanlat.bundle.documents import Manifest
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.model import Drill
 from wanlat.systems import registry
@@ -20,16 +21,17 @@ _LONGEST = 120
 _PATHS = ("/", "./", "../", "~")
 
 
-def reach(manifest: Mapping[str, Any], parts: Sequence[Study | Drill]) -> list[str]:
+def reach(manifest: Manifest, parts: Sequence[Study | Drill]) -> list[str]:
     """Return what the studies or drills of a manifest name outside the bundle, in words."""
-    found = dict.fromkeys(line for part in parts for line in _of(part, manifest["topologies"]))
-    paths = (manifest.get("how") or {}).get("claims", ())
-    found |= dict.fromkeys(f"claims {show(str(path))}" for path in paths)
-    written = [manifest.get("study"), manifest.get("drills"), *manifest["topologies"].values()]
-    found |= dict.fromkeys(
-        show(text) for text in _paths(written) if text not in manifest["topologies"]
+    named = dict.fromkeys(line for part in parts for line in _of(part, manifest.topologies))
+    paths = (manifest.how or {}).get("claims", ())
+    named |= dict.fromkeys(f"claims {show(str(path))}" for path in paths)
+    study = manifest.study and manifest.study.model_dump(exclude_unset=True)
+    written = [study, manifest.drills, *manifest.topologies.values()]
+    named |= dict.fromkeys(
+        show(text) for text in _paths(written) if text not in manifest.topologies
     )
-    return [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in found]
+    return [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in named]
 
 
 def _of(part: Study | Drill, topologies: Mapping[str, Any]) -> Iterator[str]:
@@ -56,8 +58,8 @@ def _paths(value: Any) -> Iterator[str]:
         if value.startswith(_PATHS):
             yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _paths(each)
+        for inner in value.values():
+            yield from _paths(inner)
     elif isinstance(value, Sequence):
-        for each in value:
-            yield from _paths(each)
+        for inner in value:
+            yield from _paths(inner)

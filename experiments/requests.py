@@ -1,22 +1,15 @@
-"""Requests to objects, and who sends them: one after another, or at instants that are due.
-
-A client has so many requests in flight at most. One that is due while as many are on their way
-waits in line, and is sent as soon as one of them is done, with what is left of its deadline, which
-counts from the instant it was due. Where too little is left it has expired: it is never sent, and
-has a row all the same. So a store that stands still for three seconds spoils every request that was
-due in these, and not one (no coordinated omission).
-"""
+"""Requests to objects, the instants at which they are due, and who sends them."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from wanlat.bundle.outcomes import EXPIRED
 from wanlat.emulator.closing import Closing
@@ -33,7 +26,6 @@ from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.wording import listing
 
-T = TypeVar("T")
 Row = dict[str, Any]
 """As the bundle's samples have it (docs/reference/bundle.md)."""
 
@@ -59,7 +51,7 @@ class Schedule:
     deadline_ns: int
 
     @classmethod
-    def of(cls, interval_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
+    def of_client(cls, interval_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
         """Return a client's schedule, its offset drawn, so that clients do not beat together."""
         offset_ns = random.Random(f"{seed}/{client}/offset").randrange(interval_ns)
         return cls(interval_ns, offset_ns, deadline_ns)
@@ -96,7 +88,7 @@ def row_of(sample: Sample, request: Request) -> Row:
 def unanswered(
     seq: int, endpoint: str, handed_ns: int, why: str, outcome: Outcome = "unknown"
 ) -> Sample:
-    """Return the sample of a request that was handed over, and of which the probe said nothing."""
+    """Return the sample of a request that was handed over, without a report of the probe."""
     known = {"seq": seq, "endpoint": endpoint, "start_ns": handed_ns, "error": why}
     took = {"elapsed_ns": time.monotonic_ns() - handed_ns, "outcome": outcome}
     return Sample(**{**_NOTHING, **known, **took})
@@ -105,113 +97,6 @@ def unanswered(
 def expired(seq: int, endpoint: str) -> Row:
     """Return what came of a request that was due, and waited for others until it was too late."""
     return {**_NOTHING, "seq": seq, "endpoint": endpoint, "outcome": "fail", "error": EXPIRED}
-
-
-class InFlight(Protocol):
-    """Who has a request on its way, or is free for one."""
-
-    def make_ready(self) -> object:
-        """Have what it takes to send, which takes time."""
-
-    def fileno(self) -> int:
-        """Return the descriptor on which the answer arrives."""
-
-    def is_lost(self) -> bool:
-        """Will no answer arrive any more?"""
-
-    def is_stopped(self) -> bool:
-        """Must it await its answer no longer?"""
-
-    def take(self) -> object:
-        """Take the answer, which is there or will never be."""
-
-    def give_up(self) -> object:
-        """Await the answer no longer."""
-
-
-F = TypeVar("F", bound=InFlight)
-
-
-@dataclass
-class Flight(Generic[T, F]):
-    """What is due, sent by as many as it takes: each has one request on its way."""
-
-    schedule: Schedule
-    at_most: int
-    """Requests on their way."""
-    more: Callable[[], F]
-    """Makes one more who can send."""
-    send: Callable[[F, T, int], bool]
-    """Has one send a request, with what is left of its deadline, ms; whether there was any."""
-    leave_out: Callable[[T], object]
-    """Notes that a request was due and is not sent."""
-    _idle: list[F] = field(default_factory=list, init=False)
-    _busy: dict[int, tuple[F, int]] = field(default_factory=dict, init=False)
-    """By descriptor, and since when."""
-    _took_ns: int = field(default=0, init=False)
-
-    def follow(
-        self,
-        due: Iterable[tuple[int, T]],
-        stop: threading.Event,
-        get_ready: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Send what is due at instants of CLOCK_MONOTONIC, until all is answered.
-
-        Once ``stop`` is set nothing more is sent. ``get_ready`` is called before each: what takes
-        time is done before it is due.
-        """
-        ahead, waiting = deque(due), deque[tuple[int, T]]()
-        while ahead or waiting or self._busy:
-            if ahead and (free := self._free()) is not None:
-                get_ready()
-                free.make_ready()
-                self._idle.append(free)
-            self._await(ahead[0][0] if ahead else None, stop)
-            if stop.is_set():
-                ahead.clear()
-                waiting.clear()
-            now_ns = time.monotonic_ns()
-            while ahead and ahead[0][0] <= now_ns:
-                waiting.append(ahead.popleft())
-            while waiting and (free := self._free()) is not None:
-                self._send(free, *waiting.popleft())
-
-    def _free(self) -> F | None:
-        """Return who can send now, the one that did last; None: as many as may be do."""
-        if self._idle:
-            return self._idle.pop()
-        return self.more() if len(self._busy) < self.at_most else None
-
-    def _send(self, free: F, due_ns: int, what: T) -> None:
-        now_ns = time.monotonic_ns()
-        left_ms = self.schedule.left_ms(due_ns, now_ns, self._took_ns)
-        if left_ms is None:
-            self.leave_out(what)
-            self._idle.append(free)
-        elif self.send(free, what, left_ms):
-            self._busy[free.fileno()] = free, now_ns
-        else:
-            self._idle.append(free)
-
-    def _await(self, next_ns: int | None, stop: threading.Event) -> None:
-        """Wait until the next is due, somebody is done, or a moment has passed."""
-        left_ns = _POLL_MS * 1_000_000
-        if next_ns is not None:
-            left_ns = min(left_ns, max(0, next_ns - time.monotonic_ns()))
-        if not self._busy or left_ns < 1_000_000:  # poll() counts whole milliseconds
-            # The kernel wakes it some 0.1 ms late on an idle machine, so nothing here spins.
-            stop.wait(left_ns / 1e9)
-            left_ns = 0
-        readable = wait_readable(self._busy, left_ns // 1_000_000 / 1000)
-        for descriptor, (one, since_ns) in list(self._busy.items()):
-            is_over = descriptor in readable or one.is_lost()
-            if not is_over and not one.is_stopped():
-                continue
-            del self._busy[descriptor]
-            self._took_ns = time.monotonic_ns() - since_ns
-            one.take() if is_over else one.give_up()
-            self._idle.append(one)
 
 
 class Workers:
@@ -272,8 +157,8 @@ class Workers:
 _HTTP_NOT_FOUND = 404
 _GRPC_NOT_FOUND = 5
 _NOT_FOUND = ("not found", "wrong answer: [false]")
-"""How an error begins of an answer that went well and says that there is no such object."""
-_POLL_MS = 50
+"""How an error begins of an answer that went well that there is no such object."""
+POLL_MS = 50
 """How soon a stop is heeded while a request is on its way."""
 _DEATHS = 3
 
@@ -298,13 +183,13 @@ def is_not_found(sample: Sample) -> bool:
     if sample.status is not None and sample.grpc_status is None:
         return sample.status == _HTTP_NOT_FOUND
     error = sample.error or ""
-    said = sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in error
-    return said or (sample.outcome == "fail" and error.startswith(_NOT_FOUND))
+    is_named = sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in error
+    return is_named or (sample.outcome == "fail" and error.startswith(_NOT_FOUND))
 
 
 @dataclass
 class NotFoundTracker:
-    """What one system's reads did not find though preparing it was acknowledged: told, not hidden.
+    """What one system's reads did not find though preparing it was acknowledged.
 
     A plan reads only what was prepared, and nothing is measured before all of it is acknowledged.
     """
@@ -322,7 +207,7 @@ class NotFoundTracker:
         return True
 
     def remarks(self) -> list[str]:
-        """Say what was not found; nothing when all was."""
+        """Describe what was not found; nothing when all was."""
         counted = listing(f"{count} of {name}" for name, count in sorted(self.reads.items()))
         text = (
             f"{counted} did not find objects whose writing had been acknowledged "
@@ -353,7 +238,7 @@ class Sender(Closing):
         self._stop = stop
         self._deaths = 0
         self._oneshot: Oneshot | None = None
-        self._asked: tuple[Request, int]
+        self._pending: tuple[Request, int]
         self.make_ready()
 
     def make_ready(self) -> Oneshot:
@@ -362,10 +247,10 @@ class Sender(Closing):
             self._oneshot = Oneshot(self._spawn, self._header)
         return self._oneshot
 
-    def ask(self, request: Request) -> Sample:
+    def exchange(self, request: Request) -> Sample:
         """Send a request and return its sample; raises as ``take``."""
         self.hand_over(request)
-        while not wait_readable([self.fileno()], _POLL_MS / 1000) and not self.is_lost():
+        while not wait_readable([self.fileno()], POLL_MS / 1000) and not self.is_lost():
             if self.is_stopped():
                 return self.give_up()
         return self.take()
@@ -373,7 +258,7 @@ class Sender(Closing):
     def hand_over(self, request: Request) -> None:
         """Have a request sent. Raises MachineError when the lab has ended."""
         oneshot = self.make_ready()
-        self._asked = request, time.monotonic_ns()
+        self._pending = request, time.monotonic_ns()
         with suppress(ProbeFailed):  # `take` says so
             oneshot.send(request)
 
@@ -412,12 +297,12 @@ class Sender(Closing):
         return self._unanswered("abandoned: the run was stopped")
 
     def close(self) -> None:
-        """End the process. May be called again, as may ``ask``."""
+        """End the process. May be called again, as may ``exchange``."""
         oneshot, self._oneshot = self._oneshot, None
         if oneshot is not None:
             oneshot.close()
 
     def _unanswered(self, why: str, outcome: Outcome = "unknown") -> Sample:
-        request, handed_ns = self._asked
+        request, handed_ns = self._pending
         self.close()
         return unanswered(request.seq, request.endpoint, handed_ns, why, outcome)

@@ -60,7 +60,7 @@ _Counters = tuple[int, int, int]
 class Usage:
     """Columns of a row: memory, threads and files at this instant; the others are counters.
 
-    ``read_bytes`` and ``written_bytes`` are of disks. None: the kernel does not tell.
+    ``read_bytes`` and ``written_bytes`` are of disks. None: the kernel does not report it.
     """
 
     rss_bytes: int
@@ -113,23 +113,23 @@ class LabProcesses:
         self._proc = f"/proc/{supervisor_pid}/root/proc"
         self._here: dict[_Key, int | None] = {}
         """What processes are called outside of the lab."""
-        self.tells_disk = False
-        """Whether the kernel tells what processes read from and wrote to disks."""
+        self.counts_disk = False
+        """Whether the kernel reports what processes read from and wrote to disks."""
 
     def all(self) -> dict[int, ProcessStat]:
         """Return every process by its number. Raises OSError when the lab has ended."""
         names = [name for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208
         stats = [parse_stat(text) for name in names if (text := self._read(f"{name}/stat"))]
         if new := {stat.key for stat in stats} - self._here.keys():
-            found = outside(self._supervisor_pid, (pid for pid, _ in new))
-            self._here |= {key: found.get(key[0]) for key in new}
+            outside_pids = outside(self._supervisor_pid, (pid for pid, _ in new))
+            self._here |= {key: outside_pids.get(key[0]) for key in new}
         return {stat.pid: stat for stat in stats}
 
     def counters(self, stat: ProcessStat) -> _Counters:
         """Return what a process and those it waited for have used; in ticks where it has no clock.
 
         What it wrote and took back before the disk saw it (cancelled) does not count. Bytes are 0,
-        where the kernel does not tell.
+        where the kernel does not report it.
         """
         own_ns, here = stat.own_cpu_ns, self._here.get(stat.key)
         if here is not None:
@@ -137,7 +137,7 @@ class LabProcesses:
                 own_ns = time.clock_gettime_ns((~here << 3) | _CPUCLOCK_SCHED)
         lines = map(bytes.split, self._read(f"{stat.pid}/io").splitlines())
         disk = {name: int(number) for name, number in lines}
-        self.tells_disk = self.tells_disk or bool(disk)
+        self.counts_disk = self.counts_disk or bool(disk)
         written = disk.get(b"write_bytes:", 0) - disk.get(b"cancelled_write_bytes:", 0)
         return own_ns + stat.reaped_cpu_ns, disk.get(b"read_bytes:", 0), max(written, 0)
 
@@ -172,23 +172,25 @@ class ClusterProcesses(LabProcesses):
         roots: dict[Subject, int] = {("node", name): 0 for name in cluster.nodes}
         roots |= {("node", name): its.pid for name, its in cluster.processes.items()}
         roots |= {("front", name): its.pid for name, its in cluster.fronts.items()}
-        found = families(processes, roots.values())
-        return {each: self._meters[each].take(found[pid], self) for each, pid in roots.items()}
+        trees = families(processes, roots.values())
+        return {
+            subject: self._meters[subject].take(trees[pid], self) for subject, pid in roots.items()
+        }
 
 
 def families(
     table: Mapping[int, ProcessStat], roots: Iterable[int]
 ) -> dict[int, list[ProcessStat]]:
-    """Return each root with all that descends from it; a root that is gone has nobody."""
+    """Return each root with all that descends from it; a root that is gone has none."""
     children: defaultdict[int, list[ProcessStat]] = defaultdict(list)
     for stat in table.values():
         children[stat.parent].append(stat)
-    found = {}
+    trees = {}
     for root in roots:
-        found[root] = [table[root]] if root in table else []
-        for member in found[root]:  # it grows while it is gone through
-            found[root] += children[member.pid]
-    return found
+        trees[root] = [table[root]] if root in table else []
+        for member in trees[root]:  # it grows while it is gone through
+            trees[root] += children[member.pid]
+    return trees
 
 
 class Meter:
@@ -219,14 +221,14 @@ class Meter:
             cpu_ns=cpu_ns,
             threads=sum(stat.threads for stat in processes),
             open_files=None if None in files else sum(filter(None, files)),
-            read_bytes=read if lab.tells_disk else None,
-            written_bytes=written if lab.tells_disk else None,
+            read_bytes=read if lab.counts_disk else None,
+            written_bytes=written if lab.counts_disk else None,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Columns of a row: blocks allocated, as a tmpfs tells them too, and not lengths of files.
+    """Columns of a row: blocks allocated, as a tmpfs reports them too, and not lengths of files.
 
     ``trash_bytes``: the part of ``space_bytes`` that is to be removed. ``space_began_ns``
     (CLOCK_MONOTONIC): what was written since may be in it, or not.
@@ -253,14 +255,14 @@ def space_of(root: Path, rest: Callable[[], object] = lambda: None) -> Space:
         for name in ("", *names):
             rest()
             with suppress(OSError):  # it may be gone
-                found = os.lstat(f"{directory}/{name}")
+                status = os.lstat(f"{directory}/{name}")
                 files += name != ""
-                if name and found.st_nlink > 1:
-                    if (found.st_dev, found.st_ino) in linked:
+                if name and status.st_nlink > 1:
+                    if (status.st_dev, status.st_ino) in linked:
                         continue
-                    linked.add((found.st_dev, found.st_ino))
-                taken += found.st_blocks * _BLOCK_BYTES
-                trash += found.st_blocks * _BLOCK_BYTES if _TRASH in directory else 0
+                    linked.add((status.st_dev, status.st_ino))
+                taken += status.st_blocks * _BLOCK_BYTES
+                trash += status.st_blocks * _BLOCK_BYTES if _TRASH in directory else 0
     return Space(taken, files, trash, began_ns)
 
 
@@ -269,7 +271,7 @@ class Sampler:
 
     A sample when it is entered, one every ``every_s`` seconds (or less often, so that they cost
     less than a hundredth of a core), one when it is left. It never ends a run: should it fail, the
-    manifest says so under ``resources``, and the run continues without it.
+    manifest has it under ``resources``, and the run continues without it.
 
     Scanning directories is dear where there are many files, so beside a measurement another thread
     does it little by little; ``sample_space`` does it at once, for when nothing is being measured.
@@ -313,7 +315,7 @@ class Sampler:
     def sample(self, space_within_s: float = 0.0) -> None:
         """Sample now, where one stage ends and another begins, so that each one's use is known.
 
-        With the disk space of the nodes whose directories are scanned in the time. What this costs
+        With the disk space of the nodes that are scanned in the time. What this costs
         is no cost of a measurement.
         """
         began = time.monotonic()
@@ -424,7 +426,7 @@ class Sampler:
             yield {**common, "kind": "link", "subject": str(way), **sent}
 
     def _report(self) -> dict[str, Any]:
-        """What the manifest says of one system (`wanlat.bundle.documents.SystemSampling`)."""
+        """What the manifest has of one system (`wanlat.bundle.documents.SystemSampling`)."""
         late_ns = sorted(self._late_ns) or [0]
         elapsed_ns = max(time.monotonic_ns() - self._began_ns, 1)
         wait_ns, spent_ns = self._longest_ns
@@ -451,7 +453,7 @@ def pooled(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the manifest's ``resources``: of all systems together, and of each."""
     parts = list(systems.values())
 
-    def said(key: str) -> str | None:
+    def joined(key: str) -> str | None:
         return "; ".join(f"{name}: {its[key]}" for name, its in systems.items() if its[key]) or None
 
     elapsed_s = sum(part["elapsed_s"] for part in parts)
@@ -460,8 +462,8 @@ def pooled(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "samples": sum(part["samples"] for part in parts),
         "cost_cpu_share": round(sum(part["cpu_s"] for part in parts) / max(elapsed_s, 1e-9), 6),
         "late_p99_ms": max(part["late_p99_ms"] for part in parts),
-        "stretched": said("stretched"),
-        "failed": said("failed"),
+        "stretched": joined("stretched"),
+        "failed": joined("failed"),
         "systems": dict(systems),
     }
 
@@ -469,7 +471,7 @@ def pooled(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 class StoredBytes:
     """Counts objects that were acknowledged and not removed since.
 
-    ``is_known`` is False once a write or a removal had another end: nobody knows then whether it
+    ``is_known`` is False once a write or a removal had another end: it is unknown then whether it
     is there. (A method that is under no system's `objects` is no write that is known here.)
     """
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wanlat.bundle.documents import Points
+from wanlat.bundle.documents import Document, Manifest, Points
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_document, read_json, read_manifest
+from wanlat.bundle.read import read_document, read_manifest
 from wanlat.bundle.write import now_iso
 from wanlat.experiments.drill.points import Drills
 from wanlat.experiments.manifest import instruments, machine
@@ -37,31 +37,32 @@ BATCHES: Mapping[str, type[Batch]] = {batch.kind: batch for batch in (StudyPoint
 
 @dataclass
 class Unfinished:
-    """The bundle of a matrix, and what its manifest says."""
+    """The bundle of a matrix, and its manifest."""
 
     directory: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to do.
 
-        A point whose directory was removed is to be measured again.
+        A point without its directory, which was removed, is to be measured again.
         """
-        found = read_document(self.directory, Points)
-        return self.manifest["status"] == "complete" and all(
-            (self.directory / each.directory).exists() for each in (found.points if found else ())
+        document = read_document(self.directory, Points)
+        return self.manifest.status == "complete" and all(
+            (self.directory / point.directory).exists()
+            for point in (document.points if document else ())
         )
 
     @property
     def batch(self) -> Batch:
         """What it measures. Raises UserError where this version has no such studies or drills."""
         try:
-            return BATCHES[self.manifest["kind"]].of(self.manifest)
+            return BATCHES[self.manifest.kind].from_manifest(self.manifest)
         except ValueError as error:
             raise UserError(
                 f"--resume {self.directory}: this version of wanlat cannot read what it measures "
-                f"(it was started by {self.manifest.get('wanlat')}): {error}"
+                f"(it was started by {self.manifest.wanlat}): {error}"
             ) from error
 
     @property
@@ -70,15 +71,16 @@ class Unfinished:
 
         On the topologies as they were, and with the record of packets that was wanted.
         """
-        wanted = self.manifest.get("requested") or {}
-        topologies = self.manifest["topologies"]
+        manifest, wanted = self.manifest, self.manifest.requested or {}
         return {
             "directory": self.directory,
             "backend": wanted.get("backend"),
             "capture": CaptureWanted(**wanted["capture"]) if wanted.get("capture") else None,
-            "topologies": {name: Topology.model_validate(e) for name, e in topologies.items()},
-            "seed": self.manifest["seed"],
-            "shard": Shard.parse(shard) if (shard := self.manifest.get("shard")) else None,
+            "topologies": {
+                name: Topology.model_validate(keys) for name, keys in manifest.topologies.items()
+            },
+            "seed": manifest.seed,
+            "shard": Shard.parse(manifest.shard) if manifest.shard else None,
         }
 
     @property
@@ -88,22 +90,17 @@ class Unfinished:
 
     def prepared(self) -> PreparedPoints:
         """Return it as it was prepared then, looking at nothing again. Raises UserError."""
-        made = prepare_points(self.batch, systems=self.manifest["systems"], **self.how)
-        return replace(made, instruments=self.instruments)
-
-    @property
-    def instruments(self) -> tuple[Mapping[str, Any], ...]:
-        """The programs of our own that it was begun with."""
-        return tuple(self.manifest.get("instruments", ()))
+        made = prepare_points(self.batch, systems=as_written(self.manifest.systems), **self.how)
+        return replace(made, instruments=(*as_written(self.manifest.instruments),))
 
     def kept(self, systems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what stays of its manifest where it is resumed with these programs.
 
         Raises UserError where one is another than before.
         """
-        old, now = self.manifest, machine()
-        check_same_programs(self.directory, old.get("systems", ()), systems)
-        check_same_programs(self.directory, self.instruments, instruments())
+        (old,), now = as_written([self.manifest]), machine()
+        check_same_programs(self.directory, self.manifest.systems, systems)
+        check_same_programs(self.directory, self.manifest.instruments, instruments())
         differs = listing(
             f"{name} {was}, then {now[name]}"
             for name in now
@@ -120,14 +117,19 @@ class Unfinished:
         }
 
 
-def unfinished_of(directory: Path, manifest: dict[str, Any]) -> Unfinished:
+def as_written(documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """Return the keys that documents were written with."""
+    return [document.model_dump(mode="json", exclude_unset=True) for document in documents]
+
+
+def unfinished_of(directory: Path, manifest: Manifest) -> Unfinished:
     """Return the bundle of a matrix, or of several drills, by its manifest.
 
     Raises UserError where a system of the user's own was not given to this process by its
     directory: no code is loaded because a manifest names it.
     """
-    named = registry.adopted(manifest.get("adopted", {}))
-    for name, given in manifest.get("adopted", {}).items():
+    named = registry.adopted(manifest.adopted)
+    for name, given in manifest.adopted.items():
         if name not in named:  # whoever wrote the manifest would run a hooks.py of theirs
             raise UserError(
                 f"{directory}: system {show(name)} is none of wanlat's, and its definition may "
@@ -146,22 +148,22 @@ def read_unfinished(
     names programs or files of this machine.
     """
     try:
-        kind = read_manifest(directory).kind
+        manifest = read_manifest(directory)
     except BundleError as error:
         raise UserError(f"--resume {directory}: {error}") from error
-    if kind not in BATCHES:
+    if manifest.kind not in BATCHES:
         raise UserError(
-            f"--resume {directory}: that is a bundle of kind {kind}, which is measured in one go: "
-            "run it again. A study with a `matrix` is resumed point by point."
+            f"--resume {directory}: that is a bundle of kind {manifest.kind}, which is measured in "
+            "one go: run it again. A study with a `matrix` is resumed point by point."
         )
-    command = BATCHES[kind].command
+    command = BATCHES[manifest.kind].command
     if by not in (None, command):
         raise UserError(f"`wanlat {command} --resume {directory}` resumes that.")
-    found = unfinished_of(directory, read_json(directory / "manifest.json"))
-    if not is_trusted and (outside := found.outside):
+    unfinished = unfinished_of(directory, manifest)
+    if not is_trusted and (outside := unfinished.outside):
         raise UserError(
             f"--resume {directory}: the bundle names what is outside of it, and resuming would run "
             f"or read that on this machine: {listing(outside)}. If you trust the bundle, give "
             "--trust, too."
         )
-    return found
+    return unfinished

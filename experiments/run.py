@@ -7,12 +7,16 @@ states, and the least that labs, their calibration and clusters take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from wanlat.experiments.config.claims import claims_on
-from wanlat.experiments.kinds.base import Pace, Turn, counted
+from wanlat.experiments.kinds.base import StudyKind
+from wanlat.experiments.kinds.envelope import EnvelopeSpec
+from wanlat.experiments.kinds.load import LoadSpec
+from wanlat.experiments.kinds.reclaim import ReclaimSpec
+from wanlat.experiments.kinds.round_trips import RoundTripsSpec
 from wanlat.experiments.manifest import manifest_of, place_of
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.session import (
@@ -22,32 +26,49 @@ from wanlat.experiments.session import (
     Report,
     system_entry,
 )
+from wanlat.experiments.workloads.envelope import EnvelopeWorkload
+from wanlat.experiments.workloads.load import LoadWorkload
+from wanlat.experiments.workloads.pace import Pace, counted
+from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 from wanlat.experiments.workloads.requests import Workload
+from wanlat.experiments.workloads.rtt_steps import RttStepsWorkload
+from wanlat.probes.fewer import Turn
 from wanlat.topologies.resolve import Plan
 
-Parts = Callable[[Prepared, Recording], Sequence[Workload]]
+Parts = Callable[[Prepared, Recording], Sequence[Workload[Any]]]
+
+WORKLOADS: Mapping[type[StudyKind], type[Workload[Any]]] = {
+    StudyKind: Workload,
+    RoundTripsSpec: RttStepsWorkload,
+    LoadSpec: LoadWorkload,
+    ReclaimSpec: ReclaimWorkload,
+    EnvelopeSpec: EnvelopeWorkload,
+}
+"""What a study of each kind does on a system's cluster."""
 
 
 def run(prepared: Prepared, report: Report, *, parts: Parts | None = None) -> Outcome:
     """Measure every system of a study and write the bundle.
 
-    However it ends, the bundle holds the samples taken so far and says how it ended. ``parts``
-    makes each system's part of the run; without it the study says which kind. Raises UserError when
+    However it ends, the bundle holds the samples taken so far and how it ended. ``parts``
+    makes each system's part of the run; without it the study's kind does. Raises UserError when
     the bundle's directory cannot be written (before anything slow starts).
     """
     recording = Recording(prepared.directory, _manifest(prepared), report, prepared.capture)
-    recording.outcome.planned = sum(each.requests.measured() for each in prepared.subjects)
+    recording.outcome.planned = sum(subject.requests.measured() for subject in prepared.subjects)
     recording.outcome.warnings += prepared.study.kind.doubts
 
     def work() -> None:
-        for workload in (parts or prepared.study.kind.workloads)(prepared, recording):
+        for workload in (parts or WORKLOADS[type(prepared.study.kind)].of_study)(
+            prepared, recording
+        ):
             workload.measure()
 
-    return recording.carry_out(work)
+    return recording.run(work)
 
 
 def requested(backend: str | None, capture: CaptureWanted | None) -> dict[str, Any]:
-    """Return what the command line asked for that no study says: to resume it the same way."""
+    """Return what the command line requested that is in no study: to resume it the same way."""
     return {"backend": backend, "capture": asdict(capture) if capture is not None else None}
 
 
@@ -71,24 +92,24 @@ def _manifest(prepared: Prepared) -> dict[str, Any]:
 
 
 def system_of(prepared: Prepared, subject: Subject) -> dict[str, Any]:
-    """Return what a manifest says of a system: program, options, and what its requests take.
+    """Return what a manifest has of a system: program, options, and what its requests take.
 
     Of each endpoint and placement that are the round trips that no store could beat with replicas
     at the same places, and those of the system's own protocol, where it is known; of an endpoint
-    whose requests differ, what decides how many they take.
+    with requests that differ, what decides how many they take.
     """
     plan, client, target = prepared.plan, prepared.client, prepared.target
     to_target = float(plan.node(client).site != plan.node(target).site)
     bounds, promised = list[dict[str, Any]](), list[dict[str, Any]]()
     for endpoint, placement in subject.requests.turns():
-        asked = plan, subject.options, target, endpoint, placement
+        question = plan, subject.options, target, endpoint, placement
         of_turn = {"endpoint": endpoint, "placement": placement}
         number, why = None, "nothing is known of where its replicas are"
-        if (least := subject.system.least_round_trips(*asked)) is not None:
+        if (least := subject.system.least_round_trips(*question)) is not None:
             least = least.from_client(plan, client, target)
             number, why = least.round_trips, least.why
         bounds.append({**of_turn, "round_trips": number, "why": why})
-        if (known := subject.system.promised_round_trips(*asked)) is not None:
+        if (known := subject.system.promised_round_trips(*question)) is not None:
             promised.append({**of_turn, "round_trips": known + to_target})
     return {
         **system_entry(subject, subject.requests.api),
@@ -108,8 +129,8 @@ def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
     plan, study, requests = prepared.plan, prepared.study, subject.requests
     known = system_of(prepared, subject)
     bounds: dict[Turn, float | None] = {
-        (each["endpoint"], each["placement"]): each["round_trips"]
-        for each in [*known["least_round_trips"], *known.get("promised_round_trips", ())]
+        (bound["endpoint"], bound["placement"]): bound["round_trips"]
+        for bound in [*known["least_round_trips"], *known.get("promised_round_trips", ())]
     }
     steps = study.kind.total_steps
     taken = counted(requests.plan().measure if study.kind.takes_samples else [])
@@ -138,7 +159,9 @@ def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
 
 def summed(times: Sequence[dict[str, float]]) -> dict[str, float]:
     """Return the seconds of several systems, measured one after another, and their total."""
-    parts = {part: sum(each[part] for each in times) for part in ("start", "stated", "requests")}
+    parts = {
+        part: sum(seconds[part] for seconds in times) for part in ("start", "stated", "requests")
+    }
     return {part: round(s, 1) for part, s in {**parts, "total": sum(parts.values())}.items()}
 
 
@@ -151,7 +174,7 @@ def _times(
     stated_s = study.resources.idle.s if study.resources else 0.0
     by_endpoint = {turn[0]: bound or 0.0 for turn, bound in bounds.items()}
     pace = Pace(by_endpoint, _nearest_ms(prepared.plan, prepared.target) / 1000)
-    kind_s, sent_s = study.kind.least_s(study, requests, pace)
+    kind_s, sent_s = WORKLOADS[type(study.kind)].least_s(study.kind, requests, pace)
     if (fill := study.prefill) is not None:
         sent_s += fill.total / fill.writers * pace.write_s(requests)
     return {"start": start_s, "stated": stated_s + kind_s, "requests": sent_s}

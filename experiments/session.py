@@ -1,6 +1,6 @@
-"""One system in a lab, from its network to its end, and the bundle that says what happened.
+"""One system in a lab, from its network to its end, and the bundle with what happened.
 
-A `Recording` is the bundle of a whole run: whatever ends the run, the bundle says what. A `Session`
+A `Recording` is the bundle of a whole run: whatever ends the run, the bundle has what. A `Session`
 is one system's part of it: a lab that was found right, a cluster in it, and what its nodes use.
 Studies, drills, traces and tests are all made of these two; what is done on the cluster is theirs.
 """
@@ -56,7 +56,7 @@ class Report(Protocol):
 
 
 def silent(*_: object) -> None:
-    """Report to nobody."""
+    """Report nothing."""
 
 
 def under(name: str, report: Report) -> Report:
@@ -98,10 +98,10 @@ class Ended:
     is_disk_full: bool = False
     """Whether it ended because the disk that the bundle lies on is full."""
     is_late: bool = False
-    """Whether this machine was late: it says nothing of what was measured, or its warnings do."""
+    """Whether this machine was late: what was measured shows nothing, or its warnings have it."""
 
-    def does_not_say(self, error: Exception) -> None:
-        """Note that its bundle could not be told how it ended."""
+    def note_unwritable(self, error: Exception) -> None:
+        """Note that how it ended could not be written into its bundle."""
         self.status, self.reason = "failed", self.reason or str(error)
         self.warnings.append(f"{self.directory} does not say how it ended: it cannot be written.")
 
@@ -137,7 +137,7 @@ class Recording:
         self._calibrations: list[dict[str, Any]] = []
         self._began_s = time.monotonic()
 
-    def carry_out(self, work: Callable[[], None]) -> Outcome:
+    def run(self, work: Callable[[], None]) -> Outcome:
         """Do the run's work, and write how it ended. A mistake of our own is raised again."""
         outcome = self.outcome
         try:
@@ -188,7 +188,7 @@ class Recording:
             outcome.reason += f" The disk that {directory.absolute()} lies on is full."
 
     def _close(self) -> None:
-        """Write how it ended. Where not even that can be written, the outcome says so."""
+        """Write how it ended. Where not even that can be written, the outcome has it."""
         outcome = self.outcome
         changes: dict[str, Any] = {"wall_s": round(time.monotonic() - self._began_s, 1)}
         try:
@@ -203,7 +203,7 @@ class Recording:
         except (MachineError, OSError) as error:
             full = isinstance(error, OSError) and is_full(error)
             outcome.is_disk_full = full or isinstance(error, DiskFull)
-            outcome.does_not_say(error)
+            outcome.note_unwritable(error)
 
 
 def reason_of(interrupt: KeyboardInterrupt) -> str:
@@ -243,7 +243,7 @@ class LabSetup:
     storage: Storage = "memory"
     splice: Literal["needed", "all"] = "needed"
     volumes: Mapping[str, int] = field(default_factory=dict)
-    """Nodes whose directory is a file system of so many bytes."""
+    """Nodes that have their directory on a file system of so many bytes."""
 
     def make_lab(self, capture: Capture | None = None, writable: Sequence[Path] = ()) -> Lab:
         """Return its lab, which is not up yet."""
@@ -261,7 +261,7 @@ class LabSetup:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup(LabSetup):
-    """One system on its network: which program, with which options, and who is asked."""
+    """One system on its network: which program, with which options, and the target nodes."""
 
     system: System
     options: Options
@@ -276,7 +276,7 @@ class Setup(LabSetup):
 
     @property
     def of_samples(self) -> dict[str, Any]:
-        """What every sample says of the system and its network."""
+        """What every sample has of the system and its network."""
         return {"system": self.name, "version": self.binary.version, "topology": self.plan.name}
 
 
@@ -288,7 +288,7 @@ class Session:
         self.recording = recording
         self.bundle = recording.bundle
         self.outcome = recording.outcome
-        self.tell = under(setup.name, recording.report)
+        self.progress = under(setup.name, recording.report)
         self._turn: turns.Turn | None = None
 
     def warn(self, text: str) -> None:
@@ -304,10 +304,12 @@ class Session:
         """
         setup, captures = self.setup, self.recording.captures
         if is_proved:
-            self._turn = turns.take(lambda: self.tell("waiting for other labs to be calibrated"))
+            self._turn = turns.take(
+                lambda: self.progress("waiting for other labs to be calibrated")
+            )
             if self._turn.remark:
                 self.bundle.event("turn", setup.name, self._turn.remark)
-        self.tell("building the lab")
+        self.progress("building the lab")
         capture = captures.prepare(setup.name) if captures else None
         self.bundle.records.mkdir(exist_ok=True)
         lab = setup.make_lab(capture, [self.bundle.records.absolute()])
@@ -338,7 +340,7 @@ class Session:
         may_tolerate: bool = False,
     ) -> None:
         """Measure the lab's delays. Raises RunFailed where they are not what was requested."""
-        document = prove(lab, self.tell, tolerance, longest_s=longest_s)
+        document = prove(lab, self.progress, tolerance, longest_s=longest_s)
         self._end_turn()
         if document is None:
             return
@@ -348,7 +350,7 @@ class Session:
             raise error(what_is_off(document, self.setup.plan.name, may_tolerate=may_tolerate))
 
     def network_errors(self, lab: Lab, allowed_ms: float) -> NetworkErrors:
-        """Return what says how late a lab's network was during a request."""
+        """Return what knows how late a lab's network was during a request."""
         errors = NetworkErrors(lab.lateness, allowed_ms)
         if lab.lateness.update():
             self.bundle.write_manifest(max_network_error_ms=errors.allowed_ms)
@@ -367,7 +369,7 @@ class Session:
             setup.options,
             self.bundle.logs.absolute(),
             ready_s,
-            self.tell,
+            self.progress,
             binary=setup.binary,
             asked=setup.targets,
             before=before,
@@ -376,7 +378,7 @@ class Session:
         return cluster
 
     def note_overflows(self, lab: Lab, expected: Collection[object] = ()) -> None:
-        """Warn of packets that the emulation dropped though nobody requested it.
+        """Warn of packets that the emulation dropped that was not requested.
 
         ``expected``: directions that a fault made drop packets.
         """
@@ -390,7 +392,7 @@ class Session:
                 self.bundle.event("overflow", str(direction), str(counters.overflows))
 
     def note_state(self, cluster: Cluster) -> None:
-        """Warn of what the cluster says of its own state, now that nothing is asked any more."""
+        """Warn of what the cluster reports of its own state, once all requests are done."""
         try:
             remarks = cluster.remarks()
         except (WanlatError, OSError) as error:
@@ -418,7 +420,7 @@ class Session:
 
 
 def system_entry(setup: Setup, api: str) -> dict[str, Any]:
-    """Return what a manifest says of a system: which program, and which options are in effect."""
+    """Return what a manifest has of a system: which program, and which options are in effect."""
     binary = setup.binary
     entry: dict[str, Any] = {
         **setup.program,

@@ -104,7 +104,7 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
         "storage": wish.storage,
         "seed": wish.seed,
     }
-    study = changed(study, {name: each for name, each in changes.items() if each is not None})
+    study = changed(study, {name: value for name, value in changes.items() if value is not None})
     # Jitter would blur which message waited for which, and the grid of round trips.
     topology = override(load_topology(study.topology), wish.rtt, Duration(0))
     prepared = prepare(
@@ -119,9 +119,9 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
 
 
 def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
-    """Ask, and leave a bundle, as `runner.run` does. Raises UserError."""
+    """Send the requests, and leave a bundle, as `runner.run` does. Raises UserError."""
 
-    def parts(prepared: Prepared, recording: Recording) -> Sequence[Workload]:
+    def parts(prepared: Prepared, recording: Recording) -> Sequence[Workload[Any]]:
         (subject,) = prepared.subjects
         return [TraceWorkload(prepared, subject, recording, wanted.placement)]
 
@@ -130,7 +130,7 @@ def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
 
 def _endpoint(wish: Wish, api: Api, own: Sequence[Requested]) -> str | Requested:
     """The endpoint, if the system has it. Raises UserError."""
-    named = {name_of(each): each for each in own}
+    named = {name_of(endpoint): endpoint for endpoint in own}
     if wish.endpoint in named:
         return named[wish.endpoint]
     known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, tuple(named))
@@ -146,7 +146,7 @@ def _endpoint(wish: Wish, api: Api, own: Sequence[Requested]) -> str | Requested
 
 
 def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
-    """The placement that is requested: remote where nobody said, because it has more to show."""
+    """The placement that is requested: remote by default, because it has more to show."""
     if wish.placement is None:
         return "remote" if "remote" in there else there[0]
     if chosen := [known for known in there if known == wish.placement]:
@@ -162,7 +162,7 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
 
 
 class TraceWorkload(RttStepsWorkload):
-    """The one system's part: a step whose requests have time between them."""
+    """The one system's part: a step with time between its requests."""
 
     def __init__(
         self, prepared: Prepared, subject: Subject, recording: Recording, placement: Placement
@@ -175,8 +175,8 @@ class TraceWorkload(RttStepsWorkload):
         """Whether all links have one delay: then they can have none while the cluster starts."""
         rtt = Duration(2 * max(ways))
         settle = Duration(round(max(_IDLE_S, _IDLE_RTTS * self._longest_s) * 1e9))
-        spec = RoundTripsSpec.model_construct(rtts=[rtt], repeats=1, settle=settle)
-        super().__init__(prepared, subject, recording, spec, RttStepsRecord(recording.bundle))
+        super().__init__(prepared, subject, recording, RttStepsRecord(recording.bundle))
+        self.spec = RoundTripsSpec.model_construct(rtts=[rtt], repeats=1, settle=settle)
         self._placement = placement
 
     def change(self, lab: Lab, rtt: Duration, jitter: Duration) -> int:
@@ -184,7 +184,7 @@ class TraceWorkload(RttStepsWorkload):
         return super().change(lab, rtt, jitter) if self._are_alike else time.monotonic_ns()
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
-        """Prepare, set the links, warm up, listen to the background, and ask."""
+        """Prepare, set the links, warm up, listen to the background, and measure."""
         prepared, own = self.prepared, self.subject.requests
         plan, header = own.plan(), own.header(cluster)
         rtt_ms = requested_rtt_ms(prepared.plan, prepared.target)
@@ -196,15 +196,15 @@ class TraceWorkload(RttStepsWorkload):
             StepCalibration(lab, prepared.plan, prepared.target, prepared.seed) as calibration,
             Oneshot(spawn, header) as oneshot,
         ):
-            self._ask(lab, oneshot, "warmup", plan, take)
-            self.tell("listening to the background")
-            begun_ns = time.monotonic_ns()
-            wait_until(lab, begun_ns / 1e9 + self.spec.settle.s)
+            self._send_stage(lab, oneshot, "warmup", plan, take)
+            self.progress("listening to the background")
+            started_ns = time.monotonic_ns()
+            wait_until(lab, started_ns / 1e9 + self.spec.settle.s)
             cluster.check()
-            step.idle_ns = (begun_ns, time.monotonic_ns())
+            step.idle_ns = (started_ns, time.monotonic_ns())
             calibration.into(step)
             step.begun_ns = time.monotonic_ns()
-            self._ask(lab, oneshot, "measure", plan, take)
+            self._send_stage(lab, oneshot, "measure", plan, take)
             step.ended_ns = time.monotonic_ns()
             oneshot.finish()
         self.record.add(step)
@@ -215,7 +215,9 @@ class TraceWorkload(RttStepsWorkload):
             )
         cluster.check()
 
-    def _ask(self, lab: Lab, oneshot: Oneshot, stage: str, plan: Requests, take: OnSample) -> None:
+    def _send_stage(
+        self, lab: Lab, oneshot: Oneshot, stage: str, plan: Requests, take: OnSample
+    ) -> None:
         planned = plan.warmup if stage == "warmup" else plan.measure
         chosen = [one for one in planned if one.placement == self._placement]
         resampling = self.resampled(self.subject.requests, plan.prepare, self.spec.rtts[0].ms)
@@ -223,7 +225,7 @@ class TraceWorkload(RttStepsWorkload):
         for done, request in enumerate(requests, start=1):
             oneshot.send(request)
             take(request, oneshot.receive())
-            self.tell(STAGES[stage], done - self.late, len(chosen))
+            self.progress(STAGES[stage], done - self.late, len(chosen))
             self._pause(lab)
             if self.prepared.study.object_size.bytes > _FIRST_WINDOW_BYTES:
                 self._let_it_end(lab)
@@ -233,7 +235,7 @@ class TraceWorkload(RttStepsWorkload):
         wait_until(lab, time.monotonic() + max(_PAUSE_RTTS * self._longest_s, _LEAST_PAUSE_S))
 
     def _let_it_end(self, lab: Lab) -> None:
-        """Wait until copies of a large body that nobody waits for have crossed, or for long."""
+        """Wait until copies of a large body that no request waits for have crossed, or for long."""
         quiet = self.prepared.study.object_size.bytes / _QUIET_PART
         until, before = time.monotonic() + _LONGEST_END_S, _bytes(lab)
         while time.monotonic() < until:

@@ -5,7 +5,7 @@ workers (`experiments.dask_engine`).
 
 A worker (`main`, in a process of its own) reads `{"bundle": …, "point": …}` from its standard
 input, runs that point of the matrix in that bundle, and writes lines of JSON: progress, and at the
-end how it ended. It is told no code and no study: both are its own, from the bundle. So whatever
+end how it ended. It gets no code and no study: both are its own, from the bundle. So whatever
 can start a command can be a worker. When its standard input ends it is gone at once, and the kernel
 takes its lab away.
 """
@@ -20,13 +20,14 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from wanlat.emulator import interpreter
 from wanlat.emulator.machine import cores
@@ -45,7 +46,7 @@ from wanlat.topologies.unforeseen import summary
 _ENDS_WITHIN_S = 30.0
 """So long may a worker take that was interrupted: labs are taken down, and bundles closed."""
 MOST_JOBS = 32
-LOOK_EVERY_S = 2.0
+ADJUST_INTERVAL_S = 2.0
 """The processors' business, and the lateness of networks, is that of so long."""
 _CALM, _BUSY = 0.6, 0.85
 """Of all processors: below, there is room for one more; above, there is one too many."""
@@ -60,55 +61,64 @@ _OF_A_CORE_AT_FIRST = 3
 and then reads every object from every node."""
 
 
-class Runner(Protocol):
+class Runner(ABC):
     """Runs points, one at a time. Of use to one thread, and `interrupt` to any."""
 
+    @abstractmethod
     def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
-        """Run a point of the matrix in a bundle. Raises MachineError where nobody knows how it
+        """Run a point of the matrix in a bundle. Raises MachineError where it is unknown how it
         ended.
         """
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be told another point."""
+        """Whether it can get another point."""
+        return True
 
+    @abstractmethod
     def interrupt(self) -> None:
-        """Have it end its point, and say so."""
+        """Have it end its point, and report that."""
 
+    @abstractmethod
     def close(self) -> None:
         """End it."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Where points are run, and how many of them at once."""
 
-    most: int
-    """No more than so many, ever."""
-
-    @property
-    def allowed(self) -> int:
+    def __init__(self, most: int, allowed: int) -> None:
+        self.most = most
+        """No more than so many, ever."""
+        self.allowed = allowed
         """How many may run now."""
+        self.history: list[dict[str, float]] = []
+        """When, in seconds, how many were allowed; and what else was known then."""
+        self._began_s = time.monotonic()
 
-    @property
-    def history(self) -> Sequence[dict[str, float]]:
-        """When, in seconds, how many were allowed."""
+    def note(self, **known: float) -> None:
+        """Have it in the history how many are allowed now."""
+        at_s = round(time.monotonic() - self._began_s, 1)
+        self.history.append({"at_s": at_s, "jobs": self.allowed, **known})
 
-    def look(self, running: Mapping[Path, float]) -> bool:
+    @abstractmethod
+    def adjust(self, running: Mapping[Path, float]) -> bool:
         """Allow more or fewer, from time to time; wait while none is allowed and none runs.
 
         ``running``: the bundles of the points that run, and what the network of each may be late
         by, ms. Returns whether it was time. Raises MachineError where no point can be run any more.
         """
 
+    @abstractmethod
     def runner(self) -> Runner:
         """Return what runs one point beside the others."""
 
 
-class Worker:
-    """A process that runs points: a `Runner`."""
+class Worker(Runner):
+    """A process that runs points."""
 
     def __init__(self) -> None:
-        """Start it; away from the terminal's process group, whose Ctrl-C is for its parent."""
+        """Start it, outside the terminal's process group: Ctrl-C there is for its parent."""
         self._process = subprocess.Popen(
             interpreter.command("from wanlat.experiments.workers import main; main()"),
             stdin=subprocess.PIPE,
@@ -131,19 +141,19 @@ class Worker:
         for line in self._process.stdout:
             if not line.startswith('{"'):  # of a module that prints when Python starts
                 continue
-            told = json.loads(line)
-            if "ended" in told:
-                return PointEnded(**told["ended"])
-            report(*told["progress"])
+            message = json.loads(line)
+            if "ended" in message:
+                return PointEnded(**message["ended"])
+            report(*message["progress"])
         raise self._died(point)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be told another point."""
+        """Whether it can get another point."""
         return self._process.poll() is None
 
     def interrupt(self) -> None:
-        """Have it end its point, and say so."""
+        """Have it end its point, and report that."""
         self._process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
@@ -164,7 +174,7 @@ class Worker:
         )
 
 
-class Jobs:
+class Jobs(Engine):
     """How many points may run at once: a number, or as many as the machine carries (`auto`).
 
     `auto` begins with one, adds one while the processors are calm and the networks keep time, and
@@ -175,23 +185,19 @@ class Jobs:
 
     def __init__(self, wanted: int | None) -> None:
         """``wanted``: None is `auto`."""
-        self._wanted, self.most = wanted, wanted or MOST_JOBS
+        super().__init__(wanted or MOST_JOBS, wanted or 1)
+        self._wanted = wanted
         self._watch = LatenessWatch()
         self._seen: set[Path] = set()
-        self._began_s = time.monotonic()
-        self.allowed = wanted or 1
-        self.history: list[dict[str, float]] = []
-        """When, in seconds, how many were allowed, how busy the processors were, and which share
-        of the time the networks were too late (both 0..1)."""
-        self._next_s = self._began_s + LOOK_EVERY_S
-        self._note(0.0, 0.0)
+        self._next_s = self._began_s + ADJUST_INTERVAL_S
+        self.note(busy=0.0, late=0.0)
         self._spent = _spent()
 
-    def look(self, running: Mapping[Path, float]) -> bool:
+    def adjust(self, running: Mapping[Path, float]) -> bool:
         """Allow more or fewer, every few seconds."""
         if time.monotonic() < self._next_s:
             return False
-        self._next_s, late = time.monotonic() + LOOK_EVERY_S, self._watch.look(running)
+        self._next_s, late = time.monotonic() + ADJUST_INTERVAL_S, self._watch.late_share(running)
         spent, self._spent = self._spent, _spent()
         whole, idle = (now - then for now, then in zip(self._spent, spent, strict=True))
         busy, before = 1 - idle / max(whole, 1), self.allowed
@@ -206,17 +212,13 @@ class Jobs:
         elif (busy > _BUSY or late > _LATE) and before > 1 and len(running) <= before:
             self.allowed = before - 1
         if self.allowed != before:
-            self._note(busy, late)
+            # How busy the processors were, and in which share of the time networks were too late.
+            self.note(busy=round(busy, 2), late=round(late, 2))
         return True
 
     def runner(self) -> Runner:
         """Return a process of its own."""
         return Worker()
-
-    def _note(self, busy: float, late: float) -> None:
-        at_s = round(time.monotonic() - self._began_s, 1)
-        shares = {"busy": round(busy, 2), "late": round(late, 2)}
-        self.history.append({"at_s": at_s, "jobs": self.allowed, **shares})
 
 
 class LatenessWatch:
@@ -224,19 +226,19 @@ class LatenessWatch:
 
     def __init__(self) -> None:
         self._read: Counter[tuple[Path, int]] = Counter()
-        """Bytes, by file and its inode: that of a point that is begun again is another one."""
-        self._looked_ns = time.monotonic_ns()
+        """Bytes, by file and its inode: that of a point that is started again is another one."""
+        self._read_ns = time.monotonic_ns()
 
-    def look(self, allowed_ms: Mapping[Path, float]) -> float:
-        """Return the share of slices since the last look in which a network was later than that.
+    def late_share(self, allowed_ms: Mapping[Path, float]) -> float:
+        """Return the share of slices since the last call in which a network was later than that.
 
         ``allowed_ms``: by the bundles of the points that run.
         """
-        since_ns, self._looked_ns = self._looked_ns, time.monotonic_ns()
+        since_ns, self._read_ns = self._read_ns, time.monotonic_ns()
         late = 0
         for bundle, most_ms in allowed_ms.items():
             late += len({at // _SLICE_NS for at, ms in self._news(bundle) if ms > most_ms})
-        slices = len(allowed_ms) * (self._looked_ns - since_ns) / _SLICE_NS
+        slices = len(allowed_ms) * (self._read_ns - since_ns) / _SLICE_NS
         return min(1.0, late / max(slices, 1.0))
 
     def _news(self, bundle: Path) -> Iterator[tuple[int, float]]:
@@ -249,8 +251,8 @@ class LatenessWatch:
                 if not line.endswith(b"\n"):
                     break  # it is being written: what follows would be the rest of it
                 self._read[which] += len(line)
-                told = json.loads(line)
-                yield told["start_ns"], told["max_ns"] / 1e6
+                line_bin = json.loads(line)
+                yield line_bin["start_ns"], line_bin["max_ns"] / 1e6
 
 
 def _spent(stat: Path = Path("/proc/stat")) -> tuple[int, int]:
@@ -258,7 +260,7 @@ def _spent(stat: Path = Path("/proc/stat")) -> tuple[int, int]:
 
     What is niced counts as idle: it gives way.
     """
-    fields = [int(each) for each in stat.read_text().splitlines()[0].split()[1:9]]
+    fields = [int(field) for field in stat.read_text().splitlines()[0].split()[1:9]]
     return sum(fields), fields[1] + fields[3] + fields[4]  # nice, idle, waiting for a disk
 
 
@@ -266,33 +268,33 @@ _PROGRESS_EVERY_S = 0.2
 
 
 def main() -> None:
-    """Run points as they are told."""
-    asked: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_read, args=(sys.stdin, asked), daemon=True).start()
+    """Run points as they come."""
+    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_read, args=(sys.stdin, jobs), daemon=True).start()
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not stand among the lines
     signal.signal(signal.SIGINT, signal.default_int_handler)
     while True:
         try:
-            told = asked.get()
+            job = jobs.get()
         except KeyboardInterrupt:  # between two points there is nothing to end
             continue
         try:
-            for each in told["adopted"]:
-                registry.adopt(each)
-            ended = _run(Path(told["bundle"]), told["point"], lines)
+            for path in job["adopted"]:
+                registry.adopt(path)
+            ended = _run(Path(job["bundle"]), job["point"], lines)
         except KeyboardInterrupt:
             ended = PointEnded("interrupted", "interrupted by the user")
         except Exception as error:  # in reading the matrix: of points `run_point` says it
             is_ours = isinstance(error, WanlatError)
             why = str(error) if is_ours else f"an error in wanlat itself: {summary(error)}"
             ended = PointEnded("failed", why)
-        _say(lines, {"ended": asdict(ended)})
+        _write(lines, {"ended": asdict(ended)})
 
 
-def _read(lines: IO[str], asked: queue.Queue[dict[str, Any]]) -> None:
+def _read(lines: IO[str], jobs: queue.Queue[dict[str, Any]]) -> None:
     for line in lines:
-        asked.put(json.loads(line))
+        jobs.put(json.loads(line))
     os._exit(0)  # nobody wants to know how the point ends; the kernel takes its lab away
 
 
@@ -304,7 +306,7 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
         nonlocal next_s
         if time.monotonic() >= next_s:
             next_s = time.monotonic() + _PROGRESS_EVERY_S
-            _say(lines, {"progress": [stage, done, total, detail]})
+            _write(lines, {"progress": [stage, done, total, detail]})
 
     return run_point(prepared, points[name], report)
 
@@ -313,8 +315,8 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
 def _prepared(bundle: Path) -> tuple[PreparedPoints, dict[str, AnyPoint]]:
     """Return a matrix and its points by name; reading a thousand takes a quarter of a second."""
     prepared = read_unfinished(bundle, is_trusted=True).prepared()
-    return prepared, {each.name: each for each in prepared.selected}
+    return prepared, {point.name: point for point in prepared.selected}
 
 
-def _say(lines: IO[str], what: dict[str, Any]) -> None:
+def _write(lines: IO[str], what: dict[str, Any]) -> None:
     print(json.dumps(what), file=lines, flush=True)

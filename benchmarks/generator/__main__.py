@@ -67,12 +67,14 @@ def _compare(options: argparse.Namespace) -> int:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_CORES])
     with tempfile.TemporaryDirectory() as directory:
         records = Path(directory, "records.raw")
-        turns = {each.name: partial(measure, each, options.seconds, records) for each in CASES}
-        found = in_rounds(options, turns)
+        turns = {case.name: partial(measure, case, options.seconds, records) for case in CASES}
+        results = in_rounds(options, turns)
     rows: list[dict[str, Any]] = []
     for case in CASES:
-        rounds = found[case.name]
-        figures = {key: spread([each[key] for each in rounds], 1) for key in rounds[0]}
+        rounds = results[case.name]
+        figures = {
+            key: spread([round_figures[key] for round_figures in rounds], 1) for key in rounds[0]
+        }
         known: dict[str, Any] = {"server_us": None, **figures}
         rows.append({"case": case.name, "workers": case.workers, **known})
     claims = [
@@ -106,23 +108,23 @@ def measure(case: Case, seconds: float, records: Path) -> dict[str, float]:
     seed = body_seed_of(_SEED, _BUCKET, 0)
     with NullServer(case.api, case.object_bytes, seed) as server:
         end = run_job(spawn_here, server.header, job)
-        said = server.stop()
+        counted = server.stop()
     rows = read_records(job.records).rows
-    if end.failed or len(rows) != end.done or said.get("requests", end.done) != end.done:
+    if end.failed or len(rows) != end.done or counted.get("requests", end.done) != end.done:
         raise RunFailed(
             f"{case.name}: {end.done} requests, {end.failed} of them failed {dict(end.errors)}; "
-            f"{len(rows)} records; the server counted {said.get('requests')}."
+            f"{len(rows)} records; the server counted {counted.get('requests')}."
         )
     lasted_ns = end.ended_ns - end.began_ns
     p50_ns, p99_ns = np.percentile(rows["total_ns"], [50, 99])
-    found = {
+    figures = {
         "per_s": end.ok / lasted_ns * 1e9,
         "client_us": end.cpu_ns / end.done / 1e3,
         "p50_us": float(p50_ns) / 1e3,
         "p99_us": float(p99_ns) / 1e3,
     }
-    own = {"server_us": said["cpu_ns"] / end.done / 1e3} if "cpu_ns" in said else {}
-    return {**found, **own}
+    own = {"server_us": counted["cpu_ns"] / end.done / 1e3} if "cpu_ns" in counted else {}
+    return {**figures, **own}
 
 
 if __name__ == "__main__":

@@ -79,14 +79,14 @@ def measured(points: int, shards: int = SHARDS) -> dict[str, float]:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    found = in_rounds(options, {points: partial(measured, points) for points in options.points})
+    results = in_rounds(options, {points: partial(measured, points) for points in options.points})
     rows = [
         {
             "points": points,
-            **{key: spread(each[key] for each in rounds) for key in rounds[0]},
-            "each_ms": spread(1e3 * sum(each.values()) / points for each in rounds),
+            **{key: spread(seconds[key] for seconds in rounds) for key in rounds[0]},
+            "each_ms": spread(1e3 * sum(seconds.values()) / points for seconds in rounds),
         }
-        for points, rounds in found.items()
+        for points, rounds in results.items()
     ]
     most_ms = rows[-1]["each_ms"]["median"]
     mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

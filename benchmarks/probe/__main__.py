@@ -99,7 +99,10 @@ def _row(name: str, times_ns: Any, against_ns: Any | None) -> dict[str, Any]:
     """Return a client's latencies, and how many times those of another: of the medians over all
     rounds, and within a round (5th and 95th percentile over the rounds). Arrays: rounds × requests.
     """
-    p5, middle, p95 = (round(float(each), 1) for each in np.percentile(times_ns / 1e3, [5, 50, 95]))
+    p5, middle, p95 = (
+        round(float(percentile_us), 1)
+        for percentile_us in np.percentile(times_ns / 1e3, [5, 50, 95])
+    )
     row = {"client": name, "n": times_ns.size, "median_us": middle, "p5_us": p5, "p95_us": p95}
     if against_ns is None:
         return row | {"ratio": None, "low": None, "high": None}

@@ -77,18 +77,18 @@ def _at(size: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with NullServer("s3", size) as s3, NullServer("bob", size) as bob:
         turns: dict[tuple[str, str], Callable[[], list[Fetched]]] = {
             ("S3", "bare loop, thrown away"): lambda: [
-                Fetched(each, None) for each in bare_loop(s3, n, _WARM_UP)
+                Fetched(total_ns, None) for total_ns in bare_loop(s3, n, _WARM_UP)
             ]
         }
         for api, server in (("S3", s3), ("gRPC", bob)):
             turns[api, "kept, not compared"] = partial(_fetch, server.header, n, size, None)
             turns[api, "every byte compared"] = partial(_fetch, server.header, n, size, 0)
-        found = in_rounds(options, turns)
-    for (api, client), rounds in found.items():
-        fetched = [each for one in rounds for each in one]
-        median_ms = median(each.total_ns for each in fetched) / 1e6
+        results = in_rounds(options, turns)
+    for (api, client), rounds in results.items():
+        fetched = [fetch for one in rounds for fetch in one]
+        median_ms = median(fetch.total_ns for fetch in fetched) / 1e6
         is_compared = client == "every byte compared"
-        verify_ms = median(each.verify_ns or 0 for each in fetched) / 1e6
+        verify_ms = median(fetch.verify_ns or 0 for fetch in fetched) / 1e6
         yield {
             "object": str(Size(size)),
             "object_bytes": size,
@@ -105,11 +105,11 @@ def _at(size: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def _fetch(header: Header, count: int, size: int, seed: int | None) -> list[Fetched]:
     samples = oneshot(header, count, _WARM_UP, size, seed)
-    return [Fetched(each.total_ns or 0, each.verify_ns) for each in samples]
+    return [Fetched(sample.total_ns or 0, sample.verify_ns) for sample in samples]
 
 
 def _share(fetched: Sequence[Fetched]) -> float:
-    return sum(each.verify_ns or 0 for each in fetched) / sum(each.total_ns for each in fetched)
+    return sum(fetch.verify_ns or 0 for fetch in fetched) / sum(fetch.total_ns for fetch in fetched)
 
 
 def _others(size: int, times: int = 5) -> Iterator[tuple[str, float]]:

@@ -1,7 +1,7 @@
 """Claims of publications: what they conclude of such measurements, as data.
 
 A file of `experiments/claims/publications/` has those of one publication. A study's manifest takes
-along those that are about it, and its report says of each whether it holds; all of them, on all
+along those that are about it, and its report has a verdict on each; all of them, on all
 stored bundles, are on one page (docs/reference/claims.md). Claims of a store's makers on drills
 stand in `experiments/drill/claims.py`.
 """
@@ -46,7 +46,7 @@ Quantity = Annotated[FiniteFloat | StrictInt, BeforeValidator(_in_bytes)]
 
 
 class Range(YamlModel):
-    """Rows whose column lies in a range; `largest_below`: those with the largest value below it."""
+    """Rows with a column in a range; `largest_below`: those with the largest value below it."""
 
     at_least: Quantity | None = None
     at_most: Quantity | None = None
@@ -115,7 +115,7 @@ class PublishedClaim(YamlModel):
 
     @property
     def studies(self) -> Sequence[str]:
-        """The names of the studies whose bundles have its rows."""
+        """The names of the studies with its rows in their bundles."""
         return [self.study] if isinstance(self.study, str) else self.study or []
 
 
@@ -133,14 +133,14 @@ class Publication(YamlModel):
 
 
 def claims_on(study: str) -> dict[str, list[dict[str, Any]]]:
-    """What a manifest says of the claims on a study of that name; nothing where there are none."""
-    found = [
+    """The manifest's entry for the claims on a study of that name; nothing where there are none."""
+    claims = [
         {**claim.to_dict(), "source": publication.source}
         for publication in publications()
         for claim in publication.claims
         if study in claim.studies
     ]
-    return {"claims": found} if found else {}
+    return {"claims": claims} if claims else {}
 
 
 def publications() -> list[Publication]:

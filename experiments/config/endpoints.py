@@ -1,4 +1,4 @@
-"""What a study may ask for: S3's endpoints, Bob's, and requests of a system's own definition."""
+"""What a study may request: S3's endpoints, Bob's, and requests of a system's own definition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 S3: tuple[S3Endpoint, ...] = get_args(S3Endpoint)
 BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
 DEFINED: tuple[Api, ...] = ("grpc", "http", "exec")
-"""The APIs whose requests definitions and studies write out."""
+"""The APIs for which definitions and studies write out the requests."""
 
 
 def _name(text: str) -> str:
@@ -44,18 +44,18 @@ Endpoint = Annotated[
 
 def measured(endpoint: str | Requested) -> Measured:
     """Return a request as plans have it."""
-    each = MethodEndpoint(method=endpoint) if isinstance(endpoint, str) else endpoint
-    before = each.prepare
+    request = MethodEndpoint(method=endpoint) if isinstance(endpoint, str) else endpoint
+    before = request.prepare
     return Measured(
-        each.called,
-        each.sent,
-        each.response_object,
+        request.called,
+        request.sent,
+        request.response_object,
         prepare=None
         if before is None or isinstance(before, str)
         else Call(before.called, before.sent),
         placed=before == "objects_on_disk",
-        key_bytes=each.key_bytes,
-        name=each.name,
+        key_bytes=request.key_bytes,
+        name=request.name,
     )
 
 
@@ -65,19 +65,20 @@ def name_of(endpoint: str | Requested) -> str:
 
 
 def endpoints_of(system: DefinedSystem) -> list[Requested]:
-    """Return what a system's own definition says can be asked of it."""
+    """Return the endpoints of a system's own definition."""
     return [
-        each.model_copy(update={"name": name}) for name, each in system.definition.endpoints.items()
+        endpoint.model_copy(update={"name": name})
+        for name, endpoint in system.definition.endpoints.items()
     ]
 
 
 def objects_of(system: DefinedSystem, options: Options) -> ObjectApi | None:
-    """Return how a system is asked for objects; None where its definition does not say."""
-    own = {name_of(each): measured(each) for each in endpoints_of(system)}
+    """Return how a system's objects are requested; None where its definition has nothing of it."""
+    own = {name_of(endpoint): measured(endpoint) for endpoint in endpoints_of(system)}
     return ObjectApi.of(system.api(options), system.objects(options), own)
 
 
-def asked_of(
+def matching_endpoints(
     api: Api,
     endpoints: Sequence[str | Requested],
     own: Sequence[Requested] = (),
@@ -93,8 +94,8 @@ def asked_of(
     if objects is None:
         return tuple(own)
     does = {blank.called: operation for operation, blank in objects.blanks.items()}
-    named = {does_of(name_of(each)) for each in endpoints}
-    return tuple(each for each in own if does.get(name_of(each)) in named)
+    named = {does_of(name_of(endpoint)) for endpoint in endpoints}
+    return tuple(endpoint for endpoint in own if does.get(name_of(endpoint)) in named)
 
 
 def api_of(endpoint: str | Requested) -> Api:
@@ -107,7 +108,7 @@ def api_of(endpoint: str | Requested) -> Api:
 
 
 def has(api: Api) -> str:
-    """Say which endpoints an API has."""
+    """Return which endpoints an API has, in words."""
     own: dict[Api, Sequence[str]] = {
         "s3": S3,
         "bob": BOB,

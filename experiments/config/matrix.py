@@ -23,7 +23,7 @@ from wanlat.topologies.yaml_model import YamlModel, refused, unique
 from wanlat.topologies.yaml_tree import Document
 
 MAX_POINTS = 10_000
-"""Of so many, each of some seconds at least, nobody sees the end."""
+"""Of so many, each of some seconds at least, no user sees the end."""
 NOT_IN_A_MATRIX = {
     "name": "it names the bundle",
     "description": "it changes nothing that is measured",
@@ -64,19 +64,19 @@ class Grid(YamlModel):
     def _varies(self) -> Self:
         if not self.axes and not self.include:
             raise ValueError("it varies nothing; name parameters with lists of values")
-        found = [
+        findings = [
             Finding((name,), f"`{name}` cannot be varied: {why}", at_key=True)
             for name, why in NOT_IN_A_MATRIX.items()
             if name in self.axes
         ]
         known = sorted({*self.axes, SYSTEMS})
-        for place, each in enumerate(self.exclude or ()):
-            for name in each.keys() - known:
+        for place, excluded in enumerate(self.exclude or ()):
+            for name in excluded.keys() - known:
                 near = did_you_mean(name, known)
                 text = f"`{name}` does not vary here{near}, so nothing can be excluded by it"
-                found.append(Finding(("exclude", place, name), text, at_key=True))
-        if found:
-            raise refused(found)
+                findings.append(Finding(("exclude", place, name), text, at_key=True))
+        if findings:
+            raise refused(findings)
         return self
 
 
@@ -97,7 +97,7 @@ Matrix = Annotated[list[Grid], BeforeValidator(_union, json_schema_input_type=Gr
 
 
 class NoSuchPlace(ValueError):
-    """A parameter that leads into something that is no mapping. The message says what it is."""
+    """A parameter that leads into something that is no mapping. The message has what it is."""
 
     def __init__(self, parameter: str, text: str) -> None:
         super().__init__(text)
@@ -110,14 +110,14 @@ def with_values(raw: Values, values: Values) -> dict[str, Any]:
     Of two parameters of which one lies in the other, the inner one wins. Raises NoSuchPlace.
     """
     changed = {key: value for key, value in raw.items() if key != MATRIX}
-    for name in sorted(values, key=lambda each: each.count(".")):
+    for name in sorted(values, key=lambda name: name.count(".")):
         *outer, last = name.split(".")
         inner = changed
         for depth, key in enumerate(outer, start=1):
             there = inner.get(key)
             if there is not None and not isinstance(there, Mapping):
-                found = f"`{'.'.join(outer[:depth])}` is {json.dumps(there, default=str)} here"
-                raise NoSuchPlace(name, f"{found}, so it has no `{[*outer, last][depth]}`")
+                obstacle = f"`{'.'.join(outer[:depth])}` is {json.dumps(there, default=str)} here"
+                raise NoSuchPlace(name, f"{obstacle}, so it has no `{[*outer, last][depth]}`")
             inner[key] = dict(there or {})
             inner = inner[key]
         inner[last] = deepcopy(values[name])
@@ -126,10 +126,10 @@ def with_values(raw: Values, values: Values) -> dict[str, Any]:
 
 def value_at(raw: Values, *keys: str | int) -> Any:
     """Return what a parameter is in the keys of a study; None where it is not there."""
-    found: Any = raw
+    value: Any = raw
     for key in keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class Combination:
     """Where each value stands in the study."""
 
     @property
-    def said(self) -> str:
-        """Say which one it is."""
+    def label(self) -> str:
+        """Which one it is, in words."""
         return ", ".join([self.system, *(f"{name} {show(v)}" for name, v in self.values.items())])
 
     def study(self, raw: Values) -> dict[str, Any]:
@@ -156,9 +156,11 @@ class Combination:
         return keys | {SYSTEMS: [self.system], REPLICATES: 1}
 
 
-def told(findings: Sequence[Finding]) -> str:
+def format_findings(findings: Sequence[Finding]) -> str:
     """Return mistakes in a study that is in no file, as one text."""
-    return "; ".join(f"{path_text(found.path) or 'study'}: {found.text}" for found in findings)
+    return "; ".join(
+        f"{path_text(finding.path) or 'study'}: {finding.text}" for finding in findings
+    )
 
 
 def parts(matrix: Sequence[Grid]) -> Iterator[tuple[Path, dict[str, list[Any]], list[Values]]]:
@@ -169,8 +171,8 @@ def parts(matrix: Sequence[Grid]) -> Iterator[tuple[Path, dict[str, list[Any]], 
     for number, grid in enumerate(matrix):
         if grid.axes:
             yield (MATRIX, number), grid.axes, list(grid.exclude or ())
-        for place, each in enumerate(grid.include or ()):
-            lists = {k: v if isinstance(v, list) else [v] for k, v in each.items()}
+        for place, included in enumerate(grid.include or ()):
+            lists = {k: v if isinstance(v, list) else [v] for k, v in included.items()}
             yield (MATRIX, number, "include", place), lists, []
 
 
@@ -185,7 +187,7 @@ def combinations(matrix: Sequence[Grid] | None, systems: Sequence[str]) -> Itera
                 places = dict(zip(own, chosen, strict=True))
                 values = {name: own[name][place] for name, place in places.items()}
                 known = {**values, SYSTEMS: system}
-                if not any(each.items() <= known.items() for each in excluded):
+                if not any(exclusion.items() <= known.items() for exclusion in excluded):
                     at = {name: (*path, name, place) for name, place in places.items()}
                     yield Combination(system, values, at)
 
@@ -195,23 +197,25 @@ def matrix_mistakes(
 ) -> list[Finding]:
     """Return what is wrong in the combinations of a study's matrix, each mistake once.
 
-    What is wrong with a value is told at the value; what does not go together with the rest of a
-    combination is told with the combination. ``raw``: the keys of the study.
+    What is wrong with a value is reported at the value; what does not go together with the rest of
+    a combination is reported with the combination. ``raw``: the keys of the study.
     """
-    found = list(_of_systems(matrix, systems))
+    findings = list(_of_systems(matrix, systems))
     every = list(islice(combinations(matrix, systems), MAX_POINTS + 1))
     if len(every) * int(raw.get(REPLICATES, 1)) > MAX_POINTS:
-        found.append(Finding((MATRIX,), f"these are too many points; at most {MAX_POINTS}"))
-    if found:
-        return found
-    said: dict[Finding, list[str]] = {}
+        findings.append(Finding((MATRIX,), f"these are too many points; at most {MAX_POINTS}"))
+    if findings:
+        return findings
+    combinations_of: dict[Finding, list[str]] = {}
     for combination in every:
-        for each, is_at_value in _of_combination(raw, combination, model):
-            said.setdefault(each, []).append("" if is_at_value else f" (with {combination.said})")
+        for finding, is_at_value in _of_combination(raw, combination, model):
+            combinations_of.setdefault(finding, []).append(
+                "" if is_at_value else f" (with {combination.label})"
+            )
     return [
         # What is wrong whatever the values are is not because of them.
-        replace(each, text=each.text + (with_what[0] if len(with_what) < len(every) else ""))
-        for each, with_what in said.items()
+        replace(finding, text=finding.text + (with_what[0] if len(with_what) < len(every) else ""))
+        for finding, with_what in combinations_of.items()
     ]
 
 
@@ -224,7 +228,7 @@ def _of_systems(matrix: Sequence[Grid], systems: Sequence[str]) -> Iterator[Find
                 text = f"{show(name)} is none of the study's `systems`; name it there too"
                 yield Finding((*path, SYSTEMS, place), text)
         for name in axes:
-            if name != SYSTEMS and not any(_is_of(name, each) for each in measured):
+            if name != SYSTEMS and not any(_is_of(name, system) for system in measured):
                 text = f"`{name}` is an option of a system that is not measured here"
                 yield Finding((*path, name), f"{text}; these are {listing(measured)}", at_key=True)
 
@@ -238,20 +242,20 @@ def _of_combination(
     except NoSuchPlace as error:
         yield Finding(combination.places[error.parameter][:-1], str(error), at_key=True), True
         return
-    for found in checked(Document(keys), model)[1]:
+    for finding in checked(Document(keys), model)[1]:
         for name, place in combination.places.items():
             own = tuple(name.split("."))
-            rest = found.path[len(own) :]
-            if found.path[: len(own)] == own and (rest or not found.at_key):
-                yield replace(found, path=(*place, *rest), see=None), True
+            rest = finding.path[len(own) :]
+            if finding.path[: len(own)] == own and (rest or not finding.at_key):
+                yield replace(finding, path=(*place, *rest), see=None), True
                 break
             # There is no such parameter; or what it leads into is none, and has no such key.
-            is_around = found.path and found.path == own[: len(found.path)]
-            if is_around and (found.at_key or value_at(raw, *found.path) is None):
-                yield replace(found, path=place[:-1], at_key=True, see=None), True
+            is_around = finding.path and finding.path == own[: len(finding.path)]
+            if is_around and (finding.at_key or value_at(raw, *finding.path) is None):
+                yield replace(finding, path=place[:-1], at_key=True, see=None), True
                 break
         else:
-            yield found, False
+            yield finding, False
 
 
 def _is_of(parameter: str, system: str) -> bool:

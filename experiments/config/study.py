@@ -1,4 +1,4 @@
-"""A study: the YAML file that says what to measure, and what the command line changes of it."""
+"""A study: the YAML file with what to measure, and what the command line changes of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from wanlat.experiments.config.matrix import (
     Matrix,
     NoSuchPlace,
     Values,
+    format_findings,
     matrix_mistakes,
     parts,
-    told,
     with_values,
 )
 from wanlat.experiments.config.workloads import (
@@ -176,25 +176,25 @@ class Study(_OfAnyKind):
 
     @classmethod
     def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell of keys that exclude each other."""
+        """Find keys that exclude each other."""
         values = raw if isinstance(raw, dict) else {}
         kinds = [key for key in KINDS if values.get(key) is not None]
-        found = []
+        findings = []
         for kind in kinds[:1]:
             text = f"a study is of one kind, and `{kind}` makes it another; make it two studies"
-            found += [Finding((key,), text, see=(kind,)) for key in kinds[1:]]
+            findings += [Finding((key,), text, see=(kind,)) for key in kinds[1:]]
             if values.get("budget") is not None:
                 text = f"a budget is of single requests on one network, so not of `{kind}`"
-                found.append(Finding(("budget",), text))
+                findings.append(Finding(("budget",), text))
         for kind in kinds:
             others = KINDS[kind].excludes.items()
             wrong = [(key, text) for key, text in others if values.get(key) is not None]
-            found += [Finding((key,), text, see=(kind,)) for key, text in wrong]
-        return found
+            findings += [Finding((key,), text, see=(kind,)) for key, text in wrong]
+        return findings
 
     @property
     def kind(self) -> StudyKind:
-        """Which kind it is, with what its key says."""
+        """Which kind it is, with its key's settings."""
         specs: Iterator[StudyKind | None] = (getattr(self, key) for key in KINDS)
         return next((spec for spec in specs if spec is not None), SINGLE_REQUESTS)
 
@@ -206,15 +206,15 @@ class Study(_OfAnyKind):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """What is measured can be. Each point of a matrix is looked at by itself."""
-        if self.matrix is None and (found := list(self._misfits())):
-            raise refused(found)
+        if self.matrix is None and (findings := list(self._misfits())):
+            raise refused(findings)
         return self
 
     def _misfits(self) -> Iterator[Finding]:
         if self.budget is not None and self.budget.time is not None and not self.warmup:
             text = "how many samples fit into a time is judged from the warm-up; there is none"
             yield Finding(("warmup",), text, see=("budget",))
-        yield from self.kind.check_study(self)
+        yield from self.kind.check_study(self.prefill, self.object_size)
 
 
 def load(name_or_path: str, *, also: Callable[[Study], Iterable[Finding]] | None = None) -> Study:
@@ -222,7 +222,7 @@ def load(name_or_path: str, *, also: Callable[[Study], Iterable[Finding]] | None
 
     A topology that the study names by a path is taken from where the study is, and so are the
     files of system `service`. ``also`` looks at a study in which nothing else is wrong. Raises
-    StudyError, whose message lists every mistake.
+    StudyError, with every mistake.
     """
     path = find(name_or_path)
 
@@ -237,8 +237,8 @@ def load(name_or_path: str, *, also: Callable[[Study], Iterable[Finding]] | None
             wrong += matrix_mistakes(document.raw, study.matrix, study.systems, Study)
         if not wrong and also is not None:
             wrong += also(located(study))
-        for found in wrong:
-            yield replace(found, path=path_in(document.raw, found.path))
+        for finding in wrong:
+            yield replace(finding, path=path_in(document.raw, finding.path))
 
     return located(load_yaml_model(path, Study, also=further, error=StudyError))
 
@@ -257,9 +257,9 @@ def _located(values: Mapping[str, Any], directory: Path) -> dict[str, Any]:
 
     def at(key: str, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {inner: at(inner, each) for inner, each in value.items()}
+            return {inner: at(inner, inner_value) for inner, inner_value in value.items()}
         if isinstance(value, list) and key in ("matrix", "include", "exclude"):
-            return [at(key, each) for each in value]
+            return [at(key, entry) for entry in value]
         if key == "topology":
             every = value if isinstance(value, list) else [value]
             files = [seen(e) if str(e).endswith((".yaml", ".yml")) else e for e in every]
@@ -313,13 +313,13 @@ def validated(
 ) -> M:
     """Return what is made of changed keys; ``also`` looks for mistakes besides the model's.
 
-    Raises UserError, which tells every mistake.
+    Raises UserError, which lists every mistake.
     """
     made, wrong = checked(Document(raw), model)
     if made is not None and not wrong:
         wrong = list(also(made))
     if made is None or wrong:
-        text = told(wrong).rstrip(".")
+        text = format_findings(wrong).rstrip(".")
         raise UserError(f"{what} with what the command line changes: {text}.")
     return made
 
@@ -330,7 +330,7 @@ def changed(
     """Return the study with parameters set to values, and others varied over several.
 
     Parameters are dotted for inner keys. One that is set is varied no longer; one that is varied is
-    so in every grid of the study's matrix. Raises UserError, which tells every mistake.
+    so in every grid of the study's matrix. Raises UserError, which lists every mistake.
     """
     settings, axes = dict(settings), dict(axes or {})
     if not settings and not axes:
@@ -360,7 +360,7 @@ def _grids(
     study: Study, settings: Values, axes: Mapping[str, Sequence[Any]], systems: Any
 ) -> list[dict[str, Any]]:
     """Return the grids of the systems that are chosen, without what is set and with what varies."""
-    found: list[dict[str, Any]] = []
+    grids: list[dict[str, Any]] = []
     for _, own, excluded in list(parts(study.matrix or ())) or [((), {}, [])]:
         left = {name: values for name, values in own.items() if not _is_set(name, settings)}
         if SYSTEMS in own and isinstance(systems, list):
@@ -375,13 +375,13 @@ def _grids(
                         f"Set `{around}` as a whole."
                     )
         varied = {**left, **axes}
-        kept = [each for each in excluded if each.keys() <= {*varied, SYSTEMS}]
-        found.append({**varied, "exclude": kept} if kept else varied)
+        kept = [exclusion for exclusion in excluded if exclusion.keys() <= {*varied, SYSTEMS}]
+        grids.append({**varied, "exclude": kept} if kept else varied)
     named = [name for _, own, _ in parts(study.matrix or ()) for name in own.get(SYSTEMS, systems)]
     others = [name for name in systems if name not in named] if study.matrix else []
     if others:  # which no grid is for: at the study's own values
-        found.append({SYSTEMS: others, **axes})
-    return found
+        grids.append({SYSTEMS: others, **axes})
+    return grids
 
 
 def _is_set(name: str, settings: Values) -> bool:

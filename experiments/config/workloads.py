@@ -1,6 +1,6 @@
 """What a study does to a store beside the probe's single requests, and how it is watched meanwhile.
 
-`prefill` writes objects before; `resources` says how often what nodes use is sampled, `budget` how
+`prefill` writes objects before; `resources` sets how often what nodes use is sampled, `budget` how
 many samples fit into a time, and into bytes. What makes a study one of another kind is in `kinds`.
 """
 
@@ -22,7 +22,7 @@ from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.yaml_model import YamlModel, within
 
 BUCKET = "wanlat"
-"""The first bucket: the one that the probe asks for as well."""
+"""The first bucket: the one that the probe uses, too."""
 
 
 class PrefillSpec(YamlModel):
@@ -57,7 +57,7 @@ class PrefillSpec(YamlModel):
 
     @property
     def bucket_names(self) -> list[str]:
-        """The buckets: ``wanlat``, which the probe asks for, then ``wanlat-2`` and so on."""
+        """The buckets: ``wanlat``, which the probe uses, then ``wanlat-2`` and so on."""
         more = (f"{BUCKET}-{number}" for number in range(2, self.buckets + 1))
         return [BUCKET, *more]
 
@@ -135,13 +135,13 @@ class BudgetSpec(YamlModel):
         ]
         if self.bytes is not None and object_bytes and turn[0] not in CARRY_NO_OBJECT:
             count = self.bytes.bytes // object_bytes
-            said = f"{self.bytes} hold {count} objects of {Size(object_bytes)}"
-            fitting.append((count, "bytes", said))
+            reason = f"{self.bytes} hold {count} objects of {Size(object_bytes)}"
+            fitting.append((count, "bytes", reason))
         if self.time is not None and request_s:
             count = int(self.time.s / request_s)
-            said = f"in {self.time} there are {count} requests of {request_s:.3g} s"
-            fitting.append((count, "time", said))
-        samples, limited_by, why = min(fitting, key=lambda each: each[0])
+            reason = f"in {self.time} there are {count} requests of {request_s:.3g} s"
+            fitting.append((count, "time", reason))
+        samples, limited_by, why = min(fitting, key=lambda limit: limit[0])
         least = min(self.min_samples, wanted)
         if samples < least:
             samples, limited_by = least, "min_samples"
@@ -165,7 +165,7 @@ class Stopwatch:
     took_s: defaultdict[Turn, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def timing(self, requests: Iterable[Request]) -> Iterator[Request]:
-        """Yield the requests; each ends when the next is asked for."""
+        """Yield the requests; each ends when the next is taken."""
         for request in requests:
             began = time.monotonic()
             yield request
@@ -173,11 +173,11 @@ class Stopwatch:
 
 
 def budget_remark(planned: Sequence[Budgeted]) -> str | None:
-    """Say of which turns fewer samples are taken than were wanted; None of none."""
-    each = [
+    """Describe turns of which fewer samples are taken than were wanted; None: there are none."""
+    shortened = [
         f"{one.endpoint}{'' if one.placement == 'unknown' else f' ({one.placement})'} "
         f"{one.samples} of {one.wanted} ({one.why})"
         for one in planned
         if one.samples < one.wanted
     ]
-    return f"the budget allows fewer samples: {'; '.join(each)}." if each else None
+    return f"the budget allows fewer samples: {'; '.join(shortened)}." if shortened else None

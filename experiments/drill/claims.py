@@ -1,4 +1,4 @@
-"""Claims: what somebody says that a system does, where they say it, and the bound that decides.
+"""Claims: what a publication states that a system does, its source, and the bound that decides.
 
 A file has those of one system (`experiments/claims/garage.yaml`). Each names the drills that put
 it to the test, and a figure with its bound.
@@ -27,7 +27,7 @@ from wanlat.topologies.yaml_model import YamlModel, unique
 class Availability(YamlModel):
     """A bound on ok / attempted of the requests that were due in a window."""
 
-    of: Literal["reads", "writes", "lists"]
+    operations: Literal["reads", "writes", "lists"] = Field(alias="of")
     client: StrictStr | None = Field(default=None, description="whose; default: of all clients")
     phase: PhaseName = "during"
     since: Duration = Field(
@@ -100,7 +100,7 @@ def claims_on(drill: Drill, system: str, files: Iterable[Path] = ()) -> tuple[Cl
     """
     paths = [CLAIMS.find(system)] if system in CLAIMS.names() else []
     ids: dict[str, Path] = {}
-    found: list[Claim] = []
+    claims: list[Claim] = []
     for path in [*paths, *files]:
 
         def fits(_: object, read: Claims) -> Iterator[Finding]:
@@ -111,13 +111,13 @@ def claims_on(drill: Drill, system: str, files: Iterable[Path] = ()) -> tuple[Cl
             read = load_yaml_model(path, Claims, also=fits, error=ClaimsError)
         ids |= {claim.id: path for claim in read.claims}
         if read.system == system:
-            found += [claim for claim in read.claims if drill.name in claim.drills]
-    return tuple(found)
+            claims += [claim for claim in read.claims if drill.name in claim.drills]
+    return tuple(claims)
 
 
 @cache
 def _shipped(path: Path) -> Claims:
-    """Return a shipped file; each of all drills asks for it."""
+    """Return a shipped file; each of all drills needs it."""
     return load_yaml_model(path, Claims, error=ClaimsError)
 
 
@@ -136,8 +136,8 @@ def _findings(read: Claims, drill: Drill, ids: Mapping[str, Path]) -> Iterator[F
                 yield Finding(where, f"{text} {listing(names)}")
             elif claim.availability is not None:
                 about = drill if name == drill.name else scenario(name)
-                for found in _on_a_drill(claim.availability, about):
-                    yield found.under((*path, "availability"))
+                for finding in _on_a_drill(claim.availability, about):
+                    yield finding.under((*path, "availability"))
 
 
 def _on_a_drill(figure: Availability, drill: Drill) -> Iterator[Finding]:

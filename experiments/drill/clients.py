@@ -1,10 +1,10 @@
 """A drill's clients: open-loop readers, writers and listers; those who write the first objects and,
 after the heal, read every key of the ledger from every node.
 
-Keys that were removed are read too, and those of which nobody knows whether they were put. An
-answer that may still change, that an object which must be there is not, or none at all, is asked
-for again: in all up to three passes, some time apart, within the time there is. What has given no
-answer then is ``unread``, which is neither a loss nor its absence.
+Keys that were removed are read too, and those of which it is unknown whether they were put. An
+answer that may still change, that an object which must be there is not, or none at all, is
+requested again: in all up to three passes, some time apart, within the time there is. What has
+given no answer then is ``unread``, which is neither a loss nor its absence.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import Any, Literal
 
 from wanlat.bundle.documents import MISSED
 from wanlat.emulator.lab import Lab
+from wanlat.emulator.syscalls import wait_readable
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Ledger, Object
 from wanlat.experiments.drill.model import Way
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import (
-    Flight,
+    POLL_MS,
     Row,
     Schedule,
     Sender,
@@ -55,8 +56,8 @@ class Turn:
 
     seq: int
     phase: str
-    due_ns: int | None = None
-    removes: bool = False
+    due_ns: int
+    removes: bool
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Load:
     lab: Lab
     cluster: Cluster
     api: ObjectApi
-    """How the cluster is asked for objects."""
+    """How objects are requested."""
     ledger: Ledger
     seed: int
     object_bytes: int
@@ -85,20 +86,22 @@ class Load:
         """Return what samples call an operation."""
         return str(self.api.lists) if does == "list" else self.api.name(does)
 
-    def note(self, place: Place, way: Way, turn: Turn, key: str | None, came: Row) -> None:
+    def note(
+        self, place: Place, way: Way, phase: str, due_ns: int | None, key: str | None, came: Row
+    ) -> None:
         """Write down what came of a request."""
         self.on_row(
             {
                 **came,
                 **self.constant,
-                "phase": turn.phase,
+                "phase": phase,
                 "client": place.node,
                 "drill_client": place.name,
                 "target": place.target,
                 "operation": way,
                 "key": key,
                 "placement": self.api.placement(self.cluster.replicas, place.target, key),
-                "due_ns": turn.due_ns,
+                "due_ns": due_ns,
             }
         )
 
@@ -117,7 +120,7 @@ class PlacedSender(Sender):
         super().__init__(spawn_on(load.lab, place.node), header, stop)
 
     def is_of(self, load: Load, place: Place) -> None:
-        """Say for whom it sends from now on: another client on the same node, to the same one."""
+        """Send from now on for another client on the same node, to the same one."""
         self._load, self._place = load, place
         self._who = {"client": place.name, "target": place.target}
 
@@ -149,7 +152,7 @@ class PlacedSender(Sender):
         return True
 
     def get(self, turn: Turn, chance: random.Random, left_ms: int) -> bool:
-        """Get any object whose put was acknowledged; return whether there is one."""
+        """Get any object with an acknowledged put; return whether there is one."""
         ledger = self._load.ledger
         what = ledger.take_to_read(chance)
         if what is None:
@@ -182,7 +185,8 @@ class PlacedSender(Sender):
 
     def _noted(self, sample: Sample) -> Sample:
         turn, request = self._sent
-        self._load.note(self._place, self._way, turn, request.key, row_of(sample, request))
+        row = row_of(sample, request)
+        self._load.note(self._place, self._way, turn.phase, turn.due_ns, request.key, row)
         self._then(sample)
         return sample
 
@@ -191,13 +195,19 @@ class PlacedSender(Sender):
 
     def _send(self, turn: Turn, request: Request, then: Callable[[Sample], object]) -> None:
         self._sent, self._then = (turn, request), then
-        if turn.due_ns is not None:
-            self._load.on_sent(turn.phase, time.monotonic_ns() - turn.due_ns)
+        self._load.on_sent(turn.phase, time.monotonic_ns() - turn.due_ns)
         self.hand_over(request)
 
 
 class Client:
-    """The reader, the writer or the lister of one client of the drill."""
+    """The reader, the writer or the lister of one client of the drill.
+
+    It has so many requests in flight at most, each with a sender of its own. One that is due while
+    as many are on their way waits in line, and is sent as soon as one of them is done, with what is
+    left of its deadline, which counts from the instant it was due. Where too little is left it has
+    expired: it is never sent, and has a row all the same. So a store that stands still for three
+    seconds spoils every request that was due in these, and not one (no coordinated omission).
+    """
 
     def __init__(
         self, load: Load, place: Place, way: Way, schedule: Schedule, in_flight: int = 1
@@ -209,6 +219,11 @@ class Client:
         self._next: Object | None = None
         self._described = 0
         self._first: PlacedSender | None = None
+        self._idle: list[PlacedSender] = []
+        self._busy: dict[int, tuple[PlacedSender, int]] = {}
+        """By descriptor, and since when."""
+        self._took_ns = 0
+        """The last request."""
 
     def start(self, stop: threading.Event) -> None:
         """Start the process of its first request, however long that takes; ``run`` ends it."""
@@ -225,7 +240,7 @@ class Client:
         soon after ``stop`` is set.
 
         ``origin_ns`` (CLOCK_MONOTONIC) is the instant 0 of ``spans``. ``by``: who sends and is
-        there already, and stays; when it is told to stop, what is on its way is awaited. Raises
+        there already, and stays; when it has to stop, what is on its way is awaited. Raises
         ProbeFailed when oneshot cannot be kept alive, MachineError when the lab or the disk fails.
         """
         schedule = self._schedule
@@ -236,7 +251,7 @@ class Client:
             for due_ns in schedule.instants(span.begin_ns, span.until_ns)
         ]
         turns = [
-            (due_ns, Turn(seq, phase, due_ns, self._chance.random() < ratio))
+            Turn(seq, phase, due_ns, self._chance.random() < ratio)
             for seq, (due_ns, phase) in enumerate(instants)
         ]
         with ExitStack() as stack:
@@ -247,14 +262,55 @@ class Client:
                 own, self._first = self._first or self._sender(stop), None
                 return stack.enter_context(own)
 
-            flight = Flight(
-                schedule=schedule,
-                at_most=self._in_flight,
-                more=more,
-                send=self._send,
-                leave_out=self._leave_out,
-            )
-            flight.follow(turns, stop, self._get_ready)
+            self._follow(deque(turns), more, stop)
+
+    def _follow(
+        self, ahead: deque[Turn], more: Callable[[], PlacedSender], stop: threading.Event
+    ) -> None:
+        """Send what is due, until all is answered; nothing more once ``stop`` is set.
+
+        What takes time is done before a request is due. ``more`` makes a further sender.
+        """
+        waiting = deque[Turn]()
+        while ahead or waiting or self._busy:
+            if ahead and (free := self._free(more)) is not None:
+                self._get_ready()
+                free.make_ready()
+                self._idle.append(free)
+            self._await(ahead[0].due_ns if ahead else None, stop)
+            if stop.is_set():
+                ahead.clear()
+                waiting.clear()
+            now_ns = time.monotonic_ns()
+            while ahead and ahead[0].due_ns <= now_ns:
+                waiting.append(ahead.popleft())
+            while waiting and (free := self._free(more)) is not None:
+                self._send_or_expire(free, waiting.popleft())
+
+    def _free(self, more: Callable[[], PlacedSender]) -> PlacedSender | None:
+        """Return who can send now, the one that did last; None: as many as may be do."""
+        if self._idle:
+            return self._idle.pop()
+        return more() if len(self._busy) < self._in_flight else None
+
+    def _await(self, next_ns: int | None, stop: threading.Event) -> None:
+        """Wait until the next is due, a sender is done, or a moment has passed."""
+        left_ns = POLL_MS * 1_000_000
+        if next_ns is not None:
+            left_ns = min(left_ns, max(0, next_ns - time.monotonic_ns()))
+        if not self._busy or left_ns < 1_000_000:  # poll() counts whole milliseconds
+            # The kernel wakes it some 0.1 ms late on an idle machine, so nothing here spins.
+            stop.wait(left_ns / 1e9)
+            left_ns = 0
+        readable = wait_readable(self._busy, left_ns // 1_000_000 / 1000)
+        for descriptor, (sender, since_ns) in list(self._busy.items()):
+            is_over = descriptor in readable or sender.is_lost()
+            if not is_over and not sender.is_stopped():
+                continue
+            del self._busy[descriptor]
+            self._took_ns = time.monotonic_ns() - since_ns
+            sender.take() if is_over else sender.give_up()
+            self._idle.append(sender)
 
     def _sender(self, stop: threading.Event) -> PlacedSender:
         deadline_ms = max(1, self._schedule.deadline_ns // 1_000_000)
@@ -267,10 +323,17 @@ class Client:
             self._next = self._load.ledger.describe(key, self._load.object_bytes)
             self._described += 1
 
-    def _leave_out(self, turn: Turn) -> None:
-        """Note that a request was due and has expired."""
-        row = expired(turn.seq, self._load.name("delete" if turn.removes else self._way))
-        self._load.note(self._place, self._way, turn, None, row)
+    def _send_or_expire(self, sender: PlacedSender, turn: Turn) -> None:
+        """Have a request sent, or note that it was due and has expired."""
+        now_ns = time.monotonic_ns()
+        left_ms = self._schedule.left_ms(turn.due_ns, now_ns, self._took_ns)
+        if left_ms is None:
+            row = expired(turn.seq, self._load.name("delete" if turn.removes else self._way))
+            self._load.note(self._place, self._way, turn.phase, turn.due_ns, None, row)
+        elif self._send(sender, turn, left_ms):
+            self._busy[sender.fileno()] = sender, now_ns
+            return
+        self._idle.append(sender)
 
     def _send(self, sender: PlacedSender, turn: Turn, left_ms: int) -> bool:
         """Have a request sent, where there is something to send."""
@@ -306,15 +369,15 @@ def fill(
     prepare(spawn, header, api.buckets([BUCKET]), lambda *_: None)
     keys = (api.key(load.seed, FILL_OWNER, number) for number in range(count))
     objects = [ledger.describe(key, load.object_bytes) for key in keys]
-    numbers = [ledger.put(each, client=place.name, target=place.target) for each in objects]
+    numbers = [ledger.put(written, client=place.name, target=place.target) for written in objects]
 
     def take(request: Request, sample: Sample) -> None:
         ledger.complete(numbers[request.seq], sample.outcome, sample.error)
         row = row_of(sample, request)
-        load.note(place, "write", Turn(request.seq, "prepare"), request.key, row)
+        load.note(place, "write", "prepare", None, request.key, row)
         on_progress(ledger.acknowledged, count)
 
-    puts = [on_object(api, "write", seq, each) for seq, each in enumerate(objects)]
+    puts = [on_object(api, "write", seq, written) for seq, written in enumerate(objects)]
     prepare(spawn, header, puts, take)
 
 
@@ -335,23 +398,23 @@ _PAUSE_S = 2.0
 class Verified:
     """What a round of verification came to, counted in answers: one a key and node."""
 
-    asked: int
+    expected: int
     """How many there should be."""
-    found: Mapping[Found, int]
+    counts: Mapping[Found, int]
     out_of_time: bool
-    """Something was not asked, or not asked again, for want of time."""
+    """Something was not read, or not again, for want of time."""
 
 
 @dataclass(slots=True)
 class _Question:
-    """One key, asked of one node."""
+    """One key, to be read from one node."""
 
     node: str
     object: Object
     is_expected: bool
     is_removed: bool
     passes: int = 0
-    found: Found = "unread"
+    answer: Found = "unread"
     sha256: str | None = None
     error: str | None = "not asked: the time for the verification was over"
     t_ns: int | None = None
@@ -360,33 +423,33 @@ class _Question:
 
     def judge(self, sample: Sample) -> None:
         """Take in an answer; where there is none, the one before stands."""
-        found: Found = "unread"
+        answer: Found = "unread"
         if sample.outcome == "ok":
-            found = "yes"
+            answer = "yes"
         elif sample.sha256 is not None and sample.sha256 != self.object.sha256:
-            found = "wrong"
+            answer = "wrong"
         elif is_not_found(sample):
-            found = "no"
-        if found == "unread" != self.found:
+            answer = "no"
+        if answer == "unread" != self.answer:
             return
-        self.changed = self.changed or self.found not in ("unread", found)
-        self.t_ns, self.found, self.error = time.monotonic_ns(), found, sample.error
-        self.sha256 = sample.sha256 if found in ("yes", "wrong") else None
+        self.changed = self.changed or self.answer not in ("unread", answer)
+        self.t_ns, self.answer, self.error = time.monotonic_ns(), answer, sample.error
+        self.sha256 = sample.sha256 if answer in ("yes", "wrong") else None
 
     @property
     def is_settled(self) -> bool:
         """No other answer is to be expected."""
-        is_amiss = self.is_removed if self.found == "yes" else self.is_expected
-        return self.found == "wrong" or (self.found != "unread" and not is_amiss)
+        is_amiss = self.is_removed if self.answer == "yes" else self.is_expected
+        return self.answer == "wrong" or (self.answer != "unread" and not is_amiss)
 
     def line(self, name: str) -> dict[str, Any]:
         """Return the answer as the bundle has it."""
-        is_late = self.changed and self.found in ("yes", "no")
+        is_late = self.changed and self.answer in ("yes", "no")
         return {
             "round": name,
             "node": self.node,
             "key": self.object.key,
-            "found": self.found,
+            "found": self.answer,
             "sha256": self.sha256,
             "error": self.error,
             "t_ns": self.t_ns or time.monotonic_ns(),
@@ -412,37 +475,39 @@ def verify(
 ) -> Verified:
     """Read every key of the ledger from every node, and ``write`` a line for each.
 
-    Without its first ``since`` objects. A line that says what the round is comes first. ``yes`` and
+    Without its first ``since`` objects. A line that describes the round comes first. ``yes`` and
     ``wrong`` are written as they come, ``no`` and ``unread`` when they are final. ``on_progress``
     gets how many answers are final, of how many. Both are called one at a time, from other threads
     too. A read has ``deadline_ms``; the whole takes at most ``budget_s`` and one read more. Returns
     early, with lines missing, when ``stop`` is set. Raises ProbeFailed when oneshot cannot be kept
     alive.
     """
-    begun_ns = time.monotonic_ns()
-    until_ns = begun_ns + int(budget_s * 1e9)
+    started_ns = time.monotonic_ns()
+    until_ns = started_ns + int(budget_s * 1e9)
     stop = stop or threading.Event()
     objects, nodes = ledger.objects(since), tuple(cluster.nodes)
-    head = {"round": name, "begun_ns": begun_ns, "nodes": nodes, "keys": len(objects)}
+    head = {"round": name, "begun_ns": started_ns, "nodes": nodes, "keys": len(objects)}
     write(head | {"passes": passes})
     # Not in the order in which they were written, so that time running out hits no part of the
     # drill more than another; but in one order on all nodes.
-    objects.sort(key=lambda each: random.Random(each.key).random())
+    objects.sort(key=lambda written: random.Random(written.key).random())
     waiting = {
         node: deque(
-            _Question(node, each, ledger.is_expected(each.key), ledger.is_removed(each.key))
-            for each in objects
+            _Question(
+                node, written, ledger.is_expected(written.key), ledger.is_removed(written.key)
+            )
+            for written in objects
         )
         for node in nodes
     }
-    asked = len(nodes) * len(objects)
-    found, lock = Counter[Found](), threading.Lock()
+    expected = len(nodes) * len(objects)
+    counts, lock = Counter[Found](), threading.Lock()
 
     def settle(question: _Question) -> None:
         with lock:
             write(question.line(name))
-            found[question.found] += 1
-            on_progress(found.total(), asked)
+            counts[question.answer] += 1
+            on_progress(counts.total(), expected)
 
     def reader(node: str, questions: deque[_Question]) -> Callable[[], None]:
         header = header_to(cluster.own_target(node), deadline_ms=deadline_ms)
@@ -455,8 +520,8 @@ def verify(
                     except IndexError:  # another was quicker
                         return
                     question.passes += 1
-                    asked = on_object(api, "read", question.passes, question.object)
-                    sample = sender.ask(asked)
+                    request = on_object(api, "read", question.passes, question.object)
+                    sample = sender.exchange(request)
                     if stop.is_set():
                         return  # nothing is final then
                     question.judge(sample)
@@ -465,13 +530,13 @@ def verify(
 
         return work
 
-    out_of_time, each = False, max(1, _processes(lab, nodes) // len(nodes))
+    out_of_time, readers_per_node = False, max(1, _processes(lab, nodes) // len(nodes))
     left = [question for its in waiting.values() for question in its]
     for done in range(1, passes + 1):
         readers = {
             f"reader {number} of {node}": reader(node, its)
             for node, its in waiting.items()
-            for number in range(min(each, len(its)))
+            for number in range(min(readers_per_node, len(its)))
         }
         Workers(readers, stop).run()
         left = [question for question in left if not question.is_settled]
@@ -483,7 +548,7 @@ def verify(
     if not stop.is_set():
         for question in left:
             settle(question)
-    return Verified(asked, dict(found), out_of_time)
+    return Verified(expected, dict(counts), out_of_time)
 
 
 def _processes(lab: Lab, nodes: tuple[str, ...]) -> int:

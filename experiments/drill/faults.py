@@ -26,7 +26,7 @@ _UNDOING_S = 3.0
 class RecordedService:
     """A node's service that faults may end and start, with its ends and beginnings on record.
 
-    That a process starts is the event ``started``; that one ends which nobody ended is ``died``.
+    That a process starts is the event ``started``; that one ends by itself is ``died``.
     """
 
     def __init__(self, service: NodeProcess, bundle: BundleWriter) -> None:
@@ -110,8 +110,8 @@ class FaultInjection:
         """The faults that are, in few words each: ``slow n2, +200ms``."""
         faults = [step.fault for step in self._timeline.in_force if step.fault.is_undone]
         return [
-            f"{each.kind} {each.subject}{f', {each.detail}' if each.detail else ''}"
-            for each in faults
+            f"{fault.kind} {fault.subject}{f', {fault.detail}' if fault.detail else ''}"
+            for fault in faults
         ]
 
     def check(self) -> None:
@@ -142,7 +142,9 @@ class FaultInjection:
             self._timeline.run(origin_ns)
         finally:
             self._healed.set()
-        directions = dict.fromkeys(each for step in self._steps for each in step.fault.directions)
+        directions = dict.fromkeys(
+            direction for step in self._steps for direction in step.fault.directions
+        )
         if directions and not self._stop.is_set():
             for measured in recalibrate(self._lab, tuple(directions)):
                 self._note_link(measured)

@@ -8,7 +8,7 @@ could send it, so whatever becomes of the drill, every request that a store can 
     {"id":0,"state":"ok","error":null,"t_ns":…}
 
 ``op`` is ``put`` or ``remove``; ``bytes``, ``body_seed`` and ``sha256`` are null of a remove. A
-write without a second line is one of which nobody knows, as is one whose ``state`` is
+write without a second line is an unknown one, as is one with the ``state``
 ``unknown``. A put that is tried again is another write of the same key with the same body.
 (`wanlat.analysis.figures.drill.verdicts` reads it.)
 """
@@ -72,7 +72,7 @@ class Ledger(Closing):
         self._owned: defaultdict[str, list[str]] = defaultdict(list)
         self._open: dict[int, tuple[Operation, str]] = {}
         self.invoked = 0
-        """How many writes were begun."""
+        """How many writes were started."""
         self.acknowledged = 0
         """How many objects were put, those that were removed later too."""
 
@@ -98,7 +98,7 @@ class Ledger(Closing):
     def describe(self, key: str, object_bytes: int) -> Object:
         """Return what is to be put at a key: the same for a key every time.
 
-        The hash of a large object takes a while, so ask beforehand.
+        The hash of a large object takes a while, so this is called beforehand.
         """
         seed = body_seed(self._seed, key)
         sha256 = hashlib.sha256(body(seed, object_bytes)).hexdigest()
@@ -121,7 +121,7 @@ class Ledger(Closing):
         """Choose an object of the owner's that is there and not being read, and write down that it
         is about to be removed: the number of this write, and the object. None: there is no such.
 
-        Nobody reads it any more, whatever comes of it.
+        It is read no more, whatever comes of it.
         """
         with self._lock:
             for _ in range(8):  # a few are being read, at most
@@ -149,8 +149,8 @@ class Ledger(Closing):
                     self._owned[state.owner].append(key)
 
     def take_to_read(self, chance: random.Random) -> Object | None:
-        """Choose an object whose put was acknowledged and that nobody began to remove; nobody
-        will, until ``done_reading``.
+        """Choose an object with an acknowledged put and no remove that was started; none
+        will be, until ``done_reading``.
         """
         with self._lock:
             state = self._choose(self._readable, chance)
@@ -160,7 +160,7 @@ class Ledger(Closing):
             return state.object
 
     def done_reading(self, key: str) -> None:
-        """Say that it is not being read any more."""
+        """Note that it is not being read any more."""
         with self._lock:
             self._states[key].readers -= 1
 

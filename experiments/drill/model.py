@@ -1,4 +1,4 @@
-"""A drill: the YAML file that says what runs, who sends requests, and what is broken when."""
+"""A drill: the YAML file with what runs, who sends requests, and what is broken when."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from wanlat.topologies.yaml_lines import load_yaml_model
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 
 Way = Literal["read", "write", "list"]
-"""What clients ask for; a part of what writes are removes."""
+"""What clients request; a part of writes are removes."""
 PhaseName = Literal["before", "during", "after"]
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
 
 MIN_INTERVAL = Duration(20 * 10**6)
 """Requests more often than this measure the machine that sends them."""
 MIN_REQUESTS = 10
-"""Due of each client in a phase: of fewer nothing can be said."""
+"""Due of each client in a phase: fewer show nothing."""
 MOST_IN_FLIGHT = 1000
 """Each is a process, and they are started as they are needed."""
 
@@ -115,7 +115,7 @@ class Timeouts(YamlModel):
 
 
 class FaultSpec(YamlModel):
-    """One entry of `faults`: one key is the kind, whose value is the target; others are settings.
+    """One entry of `faults`: one key is the kind, its value the target; others are settings.
 
     {kill: victim, at: 0s, for: 30s}
     """
@@ -171,7 +171,7 @@ class FaultSpec(YamlModel):
 
 
 def _no_kind(keys: list[str]) -> Finding:
-    """What to say of an entry none of whose keys is a kind of fault."""
+    """The finding on an entry without a kind of fault."""
     known = list(KINDS)
     if not keys:
         return Finding((), f"no kind of fault is named; there are {listing(known)}")
@@ -276,8 +276,8 @@ class Drill(YamlModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """Options are of its systems; phases are long enough for requests and faults."""
-        if found := list(self._misfits()):
-            raise refused(found)
+        if findings := list(self._misfits()):
+            raise refused(findings)
         return self
 
     def _misfits(self) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from wanlat.bundle import REPLICATE
+from wanlat.bundle.documents import Manifest
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.model import Drill
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare
@@ -30,8 +31,8 @@ class DrillPoint(AnyPoint):
     scale: float = Field(exclude=True, repr=False)
 
     @property
-    def said(self) -> str:
-        """Say which of its system's drills it is."""
+    def label(self) -> str:
+        """Which of its system's drills it is."""
         return " ".join(str(value) for value in self.values.values())
 
     @property
@@ -97,10 +98,10 @@ class Drills(Batch):
         return [drill.model_copy(update={"systems": list(self.names)}) for drill in self.drills]
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, manifest: Manifest) -> Self:
         """Return the drills of a manifest."""
-        drills = [Drill.model_validate(drill) for drill in manifest["drills"]]
-        how = manifest["how"]
+        drills = [Drill.model_validate(drill) for drill in manifest.drills]
+        how = manifest.how or {}
         return cls(drills, **{**how, "claims": [Path(path) for path in how["claims"]]})
 
     def points(self) -> Sequence[DrillPoint]:

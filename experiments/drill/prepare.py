@@ -63,11 +63,11 @@ def _roles_of(
 
 
 class Misfit(UserError):
-    """A drill that cannot be on this topology with this system; ``findings`` say where in it."""
+    """A drill that cannot be on this topology with this system; ``findings`` state where."""
 
     def __init__(self, drill: str, findings: Sequence[Finding]) -> None:
-        told = "; ".join(f"{path_text(each.path)}: {each.text}" for each in findings)
-        super().__init__(f"drill {drill}, {told}")
+        text = "; ".join(f"{path_text(finding.path)}: {finding.text}" for finding in findings)
+        super().__init__(f"drill {drill}, {text}")
         self.findings = findings
 
 
@@ -83,7 +83,7 @@ class Place:
     """Of its own node."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Assignment:
     """A drill on one system and topology."""
 
@@ -96,7 +96,7 @@ class Assignment:
     steps: tuple[Step, ...]
     """The faults, with their times after the beginning of `during`."""
     volumes: Mapping[str, int]
-    """Nodes whose directory is a file system of so many bytes."""
+    """Nodes that have their directory on a file system of so many bytes."""
 
 
 def assign(
@@ -107,19 +107,19 @@ def assign(
     ``leader``: the node that leads; None: it is not known yet, and any is taken for it. Raises
     Misfit.
     """
-    found: list[Finding] = []
+    mistakes: list[Finding] = []
 
     @contextmanager
     def at(*path: str | int) -> Iterator[None]:
-        """Keep what is wrong in the block, and where the drill says it."""
+        """Keep what is wrong in the block, and where in the drill it is."""
         try:
             yield
         except UserError as error:
-            found.append(Finding(path, str(error)))
+            mistakes.append(Finding(path, str(error)))
 
     def end() -> None:
-        if found:
-            raise Misfit(drill.name, found)
+        if mistakes:
+            raise Misfit(drill.name, mistakes)
 
     subject, index = registry.get(system), ("systems", drill.systems.index(system))
     with at("options", system):
@@ -168,8 +168,15 @@ def assign(
                         f"and this of {size}; it has one size. Give both the same"
                     )
     end()
-    api = subject.api(chosen)
-    return Assignment(chosen, api, objects, roles, tuple(places), tuple(steps), volumes)
+    return Assignment(
+        options=chosen,
+        api=subject.api(chosen),
+        objects=objects,
+        roles=roles,
+        places=tuple(places),
+        steps=tuple(steps),
+        volumes=volumes,
+    )
 
 
 def selects_leader(select: Any) -> bool:
@@ -198,20 +205,20 @@ def findings(drill: Drill, topology: str) -> Iterator[Finding]:
     except UserError as error:
         yield Finding(("topology",), str(error))
         return
-    told = set[Finding]()
+    reported = set[Finding]()
     for system in drill.systems:
         try:
             assign(drill, system, plan, drill.seed or 0)
         except Misfit as misfit:
-            yield from (each for each in misfit.findings if each not in told)
-            told.update(misfit.findings)
+            yield from (finding for finding in misfit.findings if finding not in reported)
+            reported.update(misfit.findings)
 
 
 def load(name_or_path: str, *, topology: str | None = None) -> Drill:
     """Return the drill of that name, or in the file at that path.
 
     ``topology`` takes the place of the file's own. A topology that the file names by a path is
-    taken from where the file is. What the file says by itself is checked first; if all of that is
+    taken from where the file is. The file by itself is checked first; if all of that is
     right, names of nodes and faults' settings are checked on the topology. Raises DrillError with
     every mistake.
     """
@@ -231,7 +238,7 @@ def load(name_or_path: str, *, topology: str | None = None) -> Drill:
 def changed(drill: Drill, settings: Mapping[str, Any]) -> Drill:
     """Return a drill with parameters set to values; dotted for inner keys.
 
-    Raises UserError, which tells every mistake.
+    Raises UserError, which lists every mistake.
     """
     if not settings:
         return drill
@@ -240,21 +247,15 @@ def changed(drill: Drill, settings: Mapping[str, Any]) -> Drill:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreparedDrill(Setup):
+class PreparedDrill(Setup, Assignment):
     """One run of a drill on one system, with everything that could be wrong about it checked."""
 
     drill: Drill
     """Scaled, as it is going to run."""
     scale: float
     topology: Topology
-    api: Api
-    objects: ObjectApi
-    roles: Roles
-    """The nodes of each role."""
-    places: tuple[Place, ...]
     claims: tuple[Claim, ...]
     """Of this system about this drill, scaled with it."""
-    steps: tuple[Step, ...]
     directory: Path
     capture: CaptureWanted | None
 
@@ -270,7 +271,7 @@ class PreparedDrill(Setup):
 
     @property
     def led(self) -> str | None:
-        """The role that is the leader's, where the running cluster says who that is."""
+        """The role that is the leader's, where the running cluster reports who that is."""
         roles = self.drill.selects.items() if self.system.definition.leader else ()
         return next((name for name, select in roles if selects_leader(select)), None)
 
@@ -288,14 +289,12 @@ class PreparedDrill(Setup):
 
 
 def prepare(
-    drill: Drill | str,
+    drill: Drill,
     *,
     system: str,
-    topology: str | None = None,
     scale: float = 1.0,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
-    storage: str | None = None,
     claims: Sequence[Path] = (),
     backend: BackendName | None = None,
     capture: CaptureWanted | None = None,
@@ -305,20 +304,21 @@ def prepare(
 ) -> PreparedDrill:
     """Check everything that the user could have got wrong, and that the machine must have.
 
-    ``drill`` is one, or the name of a shipped one or the path of its file. ``options`` are the
-    system's; they take precedence over the drill's. ``claims`` are files of claims besides the
-    shipped ones; ``topologies``, by name, are used in place of files, and ``binaries`` in place of
-    looking for them again. Raises UserError or MachineError; nothing has been started or written
-    then.
+    ``options`` are the system's; they take precedence over the drill's. ``claims`` are files of
+    claims besides the shipped ones; ``topologies``, by name, are used in place of files, and
+    ``binaries`` in place of looking for them again. Raises UserError or MachineError; nothing has
+    been started or written then.
     """
-    read = load(drill, topology=topology) if isinstance(drill, str) else drill
     subject = registry.get(system)
-    changes: dict[str, Any] = {"topology": topology, "storage": storage, "seed": seed}
-    changes = {key: value for key, value in changes.items() if value is not None}
-    of_system = {**read.options.get(system, {}), **(options or {})}
-    systems = list(dict.fromkeys([*read.systems, system]))  # of others its options are the defaults
-    read = read.model_copy(update={**changes, "systems": systems, "options": {system: of_system}})
-    wanted = scaled(read, scale)
+    of_system = {**drill.options.get(system, {}), **(options or {})}
+    changes: dict[str, Any] = {
+        "seed": drill.seed if seed is None else seed,
+        # Of other systems than the drill's its options are the defaults.
+        "systems": list(dict.fromkeys([*drill.systems, system])),
+        "options": {system: of_system},
+    }
+    drill = drill.model_copy(update=changes)
+    wanted = scaled(drill, scale)
     made = (topologies or {}).get(wanted.topology) or load_topology(wanted.topology)
     plan = resolve(made)
     drawn = secrets.randbits(32) if wanted.seed is None else wanted.seed
@@ -340,7 +340,7 @@ def prepare(
         drill=wanted,
         scale=scale,
         topology=made,
-        claims=tuple(claim.scaled(scale) for claim in claims_on(read, system, claims)),
+        claims=tuple(claim.scaled(scale) for claim in claims_on(drill, system, claims)),
         directory=directory or default_directory(f"{wanted.name}-{system}"),
         capture=capture,
         **vars(assigned),

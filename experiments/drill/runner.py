@@ -51,39 +51,42 @@ STAGES = (
     *("healed", "restarted", "done"),
 )
 """How far a drill may get: the network is up; it is proved right; the cluster serves; the first
-objects are there; a phase has begun; every object was verified after the heal; and after the
+objects are there; a phase has started; every object was verified after the heal; and after the
 restart; the lab is gone."""
 
-TELL_EVERY_S = 10.0
+REPORT_INTERVAL_S = 10.0
 _SAMPLE_EVERY_S = 1.0
 """What nodes use is sampled as in studies."""
 _POLL_S = 0.1
 _HEAD_START_S = 0.5
 """From starting the clients' threads to their first request."""
 _LETTING_GO_S = 3.0
-_ASK_LEADER_NS = 500_000_000
+_CHECK_LEADER_NS = 500_000_000
 """So long before the faults begin."""
 _LEAST_FILLING_DEADLINE_MS = 10_000
 _SENT_LATE_NS, _MOST_SENT_LATE = 100_000_000, 0.03
 """On two cores with six to eight real clusters 1 % of the requests were so late; with ten, from 5 %
 to most, and reads that take 25 ms took seconds."""
 _FEW_SENT_LATE = 2
-"""So many of a short phase tell nothing."""
+"""So many of a short phase mean nothing."""
 
 
 def run(
-    prepared: PreparedDrill, report: Report = silent, *, tell_every_s: float = TELL_EVERY_S
+    prepared: PreparedDrill,
+    report: Report = silent,
+    *,
+    report_interval_s: float = REPORT_INTERVAL_S,
 ) -> Outcome:
     """Carry out a drill and write its bundle.
 
-    However it ends, the bundle can be read and says how far it got. ``tell_every_s``: how often
+    However it ends, the bundle can be read and has how far it got. ``report_interval_s``: how often
     the line of progress is renewed while requests are measured. Raises UserError when the
     bundle's directory cannot be written (before anything slow starts).
     """
     recording = Recording(prepared.directory, _manifest(prepared), report, prepared.capture)
-    live = Live(report, prepared.name, tell_every_s)
+    live = Live(report, prepared.name, report_interval_s)
     session = Session(recording, prepared)
-    return recording.carry_out(lambda: _carry_out(prepared, session, live))
+    return recording.run(lambda: _run(prepared, session, live))
 
 
 def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
@@ -120,17 +123,17 @@ def _who(prepared: PreparedDrill) -> dict[str, Any]:
 def _led(
     prepared: PreparedDrill, session: Session, cluster: Cluster, longest_s: float
 ) -> PreparedDrill:
-    """Return a drill whose roles know which node leads, where one of them is the leader."""
+    """Return the drill with the node that leads in its roles, where one of them is the leader."""
     if not prepared.led:
         return prepared
-    leader = cluster.await_leader(Wait(cluster.nodes, longest_s, session.tell))
+    leader = cluster.await_leader(Wait(cluster.nodes, longest_s, session.progress))
     session.bundle.event("leader", leader)
     prepared = prepared.led_by(leader)
     session.bundle.write_manifest(**_who(prepared))
     return prepared
 
 
-def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
+def _run(prepared: PreparedDrill, session: Session, live: Live) -> None:
     """Build the lab, prove it right, start the cluster, play the drill on it, and end it all."""
     drill, stated, stop = prepared.drill, prepared.stated, threading.Event()
     ledger_path = session.bundle.directory / "ledger.jsonl"
@@ -155,7 +158,9 @@ def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
                 for title, seconds, work in stages.all():
                     with within(lab, title, seconds):
                         work()
-                broken = {each for step in prepared.steps for each in step.fault.directions}
+                broken = {
+                    direction for step in prepared.steps for direction in step.fault.directions
+                }
                 session.note_overflows(lab, broken)
                 session.note_state(cluster)
         finally:
@@ -212,7 +217,7 @@ class _Stages:
             first,
             drill.objects,
             max(drill.deadline.ns // 10**6, _LEAST_FILLING_DEADLINE_MS),
-            lambda done, total: self.session.tell("writing objects", done, total),
+            lambda done, total: self.session.progress("writing objects", done, total),
         )
         self.lab.check()
         _reach(self.session, "filled")
@@ -222,12 +227,12 @@ class _Stages:
         phases, stop = spans(self.drill.phases), self.stop
         lists = self.prepared.objects.lists is not None
         ways = [way for way in self.drill.operations if way != "list" or lists]
-        senders = [self._client(*each) for each in product(self.prepared.places, ways)]
-        for each in senders:
-            each.start(stop)
+        senders = [self._client(*client) for client in product(self.prepared.places, ways)]
+        for sender in senders:
+            sender.start(stop)
         origin_ns = time.monotonic_ns() + round((_HEAD_START_S + WARMUP_S) * 1e9)
         self.session.bundle.write_manifest(origin_ns=origin_ns)
-        running = {each.name: partial(each.run, origin_ns, phases, stop) for each in senders}
+        running = {sender.name: partial(sender.run, origin_ns, phases, stop) for sender in senders}
         clients = Workers(running, stop)
         try:
             clients.start()
@@ -239,13 +244,13 @@ class _Stages:
             self.faults.cut_short()
             clients.join(_LETTING_GO_S)
             raise
-        if self.drill.waits_for_none and (said := self.sent.said()):
-            self.session.warn(said)
+        if self.drill.waits_for_none and (warning := self.sent.warning()):
+            self.session.warn(warning)
             self.session.outcome.is_late = True  # of several drills, this one is begun again
 
     def heal(self) -> None:
         """Start what is down, and wait until every node serves; one that does not is unread."""
-        self.session.tell("waiting until every node serves")
+        self.session.progress("waiting until every node serves")
         if not self.faults.wait(RECALIBRATION_S):
             self.session.recording.warn(
                 f"Measuring the healed links again was not done after {RECALIBRATION_S:g} s more."
@@ -265,23 +270,23 @@ class _Stages:
             self.ledger,
             round,
             budget_s,
-            on_progress=lambda done, total: self.session.tell(stage, done, total),
+            on_progress=lambda done, total: self.session.progress(stage, done, total),
             write=self.write_answer,
             stop=self.stop,
         )
         self.lab.check()
-        unread = verified.found.get("unread", 0)
+        unread = verified.counts.get("unread", 0)
         if unread:
             late = f" within the {budget_s:g} s that it may take" if verified.out_of_time else ""
             self.session.recording.warn(
-                f"{unread} of {verified.asked} answers are missing in the "
+                f"{unread} of {verified.expected} answers are missing in the "
                 f"round `{round}`: the object was not read from that node{late}."
             )
         _reach(self.session, round)
 
     def restart(self) -> None:
         """End every node at once, and start them all again."""
-        self.session.tell("restarting every node")
+        self.session.progress("restarting every node")
         self.session.bundle.event("restart", self.prepared.name, "SIGKILL to every node at once")
         for service in self.services.values():
             service.stop(signal.SIGKILL)
@@ -292,7 +297,7 @@ class _Stages:
     def _client(self, place: Place, way: Way) -> Client:
         interval_ns, deadline_ns = self.drill.interval.ns, self.drill.deadline.ns
         name, seed = f"{place.name} {way}", self.prepared.seed
-        schedule = Schedule.of(interval_ns, deadline_ns, seed=seed, client=name)
+        schedule = Schedule.of_client(interval_ns, deadline_ns, seed=seed, client=name)
         return Client(self._load(place), place, way, schedule, self.drill.most_in_flight)
 
     def _load(self, place: Place) -> Load:
@@ -318,28 +323,30 @@ class _Stages:
             self.sent.take(row)
 
     def _watch(self, clients: Workers, origin_ns: int, phases: Sequence[Span]) -> None:
-        """Tell how it goes until every client is done and every fault healed."""
+        """Report how it goes until every client is done and every fault healed."""
         ahead, span, is_done = deque(phases), phases[0], False
-        ask_ns = next(each.begin_ns for each in phases if each.name == "during") - _ASK_LEADER_NS
+        leader_check_ns = (
+            next(span.begin_ns for span in phases if span.name == "during") - _CHECK_LEADER_NS
+        )
         while not is_done:
             is_done = clients.join(0) and self.faults.is_healed
-            for each in (self.lab, self.faults, clients):  # what ends a drill early
-                each.check()
+            for part in (self.lab, self.faults, clients):  # what ends a drill early
+                part.check()
             now_ns = time.monotonic_ns() - origin_ns
-            if self.prepared.led and now_ns >= ask_ns > 0:
-                ask_ns = 0
+            if self.prepared.led and now_ns >= leader_check_ns > 0:
+                leader_check_ns = 0
                 self._note_leader()
             while ahead and ahead[0].begin_ns <= now_ns:
                 span = ahead.popleft()
                 if span.name in PHASES:
                     self.session.bundle.event("phase", span.name, t_ns=origin_ns + span.begin_ns)
                     _reach(self.session, span.name)
-            self.live.tell(span, now_ns, self.faults.in_force)
+            self.live.show(span, now_ns, self.faults.in_force)
             time.sleep(0 if is_done else _POLL_S)
         self.session.bundle.event("phase", "end", t_ns=origin_ns + phases[-1].until_ns)
 
     def _note_leader(self) -> None:
-        """Say who leads now, and warn where that is not the node which faults are about to hit."""
+        """Record who leads now, and warn where that is not the node that faults will hit."""
         leader, role = self.cluster.leader() or "no node", self.prepared.led or ""
         self.session.bundle.event("leader", leader)
         if leader not in self.prepared.roles[role]:
@@ -351,7 +358,7 @@ class _Stages:
     def _await_serving(self, when: str) -> None:
         limit_s = self.drill.timeouts.serve_after_restart.s
         try:
-            self.cluster.await_serving(Wait(self.cluster.nodes, limit_s, self.session.tell))
+            self.cluster.await_serving(Wait(self.cluster.nodes, limit_s, self.session.progress))
         except SystemFailed as error:
             self.lab.check()
             down = [name for name, service in self.services.items() if not service.is_up]
@@ -362,7 +369,7 @@ class _Stages:
 class SentLate:
     """How many requests were sent too long after they were due, though none waited for another.
 
-    Then the clients did not get a processor, and nor did the store, of which nobody can see that.
+    Then the clients did not get a processor, and nor did the store, which does not show it.
     What counts is when a request was handed to the probe. Some probes connect, or start a program
     that does, before they send, and to a node that is down that may take long; but where nothing is
     broken yet, that too is this machine's doing.
@@ -382,8 +389,8 @@ class SentLate:
         if row["phase"] == "before" and None not in (row["start_ns"], row["due_ns"]):
             self._take("before", row["start_ns"] - row["due_ns"])
 
-    def said(self) -> str | None:
-        """Say so where it is too many in any phase."""
+    def warning(self) -> str | None:
+        """What to warn of where it is too many in any phase."""
         late = {phase: count for phase, count in self._late.items() if count > _FEW_SENT_LATE}
         share, phase = max(
             ((count / self._sent[phase], phase) for phase, count in late.items()), default=(0.0, "")
@@ -404,29 +411,29 @@ class SentLate:
 
 
 class Live:
-    """What a person sees of a drill's phases: one line, told anew now and then.
+    """What a person sees of a drill's phases: one line, renewed now and then.
 
     It has the phase, what is broken, and how many requests were answered since the line before.
-    Rows may come from any thread; ``tell`` is for one.
+    Rows may come from any thread; ``show`` is for one.
     """
 
     def __init__(self, report: Report, name: str, every_s: float) -> None:
-        """``every_s``: how often it is told, besides at a new phase or fault."""
+        """``every_s``: how often it is shown, besides at a new phase or fault."""
         self._report, self._name, self._every_s = report, name, every_s
         self._done: Counter[tuple[Way, bool]] = Counter()
-        self._told: tuple[str, Sequence[str]] | None = None
-        self._told_s = 0.0
+        self._shown: tuple[str, Sequence[str]] | None = None
+        self._shown_s = 0.0
 
     def row(self, operation: Way, outcome: str) -> None:
         """Count a request that is over."""
         self._done[operation, outcome == "ok"] += 1
 
-    def tell(self, span: Span, now_ns: int, faults: Sequence[str]) -> None:
-        """Tell how it is now, if it is time: ``now_ns`` on the spans' clock."""
+    def show(self, span: Span, now_ns: int, faults: Sequence[str]) -> None:
+        """Show how it is now, if it is time: ``now_ns`` on the spans' clock."""
         news, now_s = (span.name, faults), time.monotonic()
-        if news == self._told and now_s - self._told_s < self._every_s:
+        if news == self._shown and now_s - self._shown_s < self._every_s:
             return
-        self._told, self._told_s = news, now_s
+        self._shown, self._shown_s = news, now_s
         done, self._done = self._done, Counter()
         ways = dict.fromkeys(way for way, _ in done)
         broken = ", ".join(faults) or "nothing broken"

@@ -44,11 +44,11 @@ class Span:
 
 def spans(phases: Phases) -> list[Span]:
     """Return the warm-up and the phases, one after another."""
-    found = [Span("warmup", -round(WARMUP_S * 1e9), 0)]
+    phase_spans = [Span("warmup", -round(WARMUP_S * 1e9), 0)]
     for name in PHASES:
-        begin_ns = found[-1].until_ns
-        found.append(Span(name, begin_ns, begin_ns + getattr(phases, name).ns))
-    return found
+        begin_ns = phase_spans[-1].until_ns
+        phase_spans.append(Span(name, begin_ns, begin_ns + getattr(phases, name).ns))
+    return phase_spans
 
 
 def scaled(drill: Drill, factor: float) -> Drill:

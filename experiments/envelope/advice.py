@@ -22,7 +22,7 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 KILLS = 6
 """At fewer, not even their extremes are a 95 % interval of the median."""
 Wanted = Mapping[str, Sequence[Duration]]
-"""Timeouts by name, with values; without any the definition says which."""
+"""Timeouts by name, with values; without any those of the definition."""
 
 
 def advised(study: Study, wanted: Wanted) -> Study:
@@ -39,10 +39,10 @@ def advised(study: Study, wanted: Wanted) -> Study:
         )
     raw = study.to_dict()
     raw[MATRIX] = [
-        {**own, SYSTEMS: [system], **{f"options.{system}.{key}": [v] for key, v in each.items()}}
+        {**own, SYSTEMS: [system], **{f"options.{system}.{key}": [v] for key, v in choice.items()}}
         for system in study.systems
         for own in _grids(study, system)
-        for each in _choices(study, system, wanted)
+        for choice in _choices(study, system, wanted)
     ]
     if not envelope.kills:
         raw = {**with_values(raw, {"envelope.kills": KILLS}), MATRIX: raw[MATRIX]}

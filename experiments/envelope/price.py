@@ -1,4 +1,4 @@
-"""The price of a timeout: who leads is killed, and it is measured how long nobody answers.
+"""The price of a timeout: who leads is killed, and it is measured how long nothing is answered.
 
 The sites are near each other. Users at another node send all the while; the node is started again
 before the next one is killed, which is whoever leads by then.
@@ -41,7 +41,7 @@ def patience_s(longest_timeout_s: float) -> float:
 
 
 def measure_idle(lab: Lab, price: Price) -> None:
-    """Count what crosses WAN links in some seconds in which nobody sends a request."""
+    """Count what crosses WAN links in some seconds without any request."""
     with closing(InterfaceCounters(lab)) as counters:
         before, began_s = counters.links().values(), time.monotonic()
         wait_until(lab, began_s + _IDLE_S)
@@ -76,11 +76,11 @@ def kill_leader(
             sending.wait_until(_BEFORE_S)
             killed_ns = time.monotonic_ns()
             node.stop()
-            found = _watched(sending, cluster, killed, killed_ns, waits_s)
+            takeover = _watched(sending, cluster, killed, killed_ns, waits_s)
     node.start(lab)
     cluster.await_serving(ready())
     node.when_died(lab.abort)
-    return found
+    return takeover
 
 
 def _watched(

@@ -1,11 +1,11 @@
 """How far a promise holds: bisection on verdicts of known confidence.
 
-A search asks whether the promise holds on a network (`Question`), and is told; by whom it does not
+A search requests a verdict on a network (`Question`), and gets it; from whom it does not
 know: a cluster, or what stands in for one in a test. One trial may go either way by chance, so a
 verdict is that of a sequential test (Wald 1945, Ann. Math. Statist. 16), which stops when it knows.
 
 Searches take turns in shuffled order, so that the order of RTTs is no order in time. When all are
-done, both ends of every limit are asked again: a verdict that is another then is drift and no
+done, both ends of every limit are tried again: a verdict that is another then is drift and no
 distance. At last each limit is approached from beyond: a cluster that does not hold there what it
 held when it came from near has hysteresis.
 """
@@ -81,10 +81,10 @@ class SequentialTest:
     most: int = 30
 
     def verdict(self, held: Sequence[bool]) -> Verdict | None:
-        """Return what trials say; None: another one is needed."""
+        """Return the verdict of trials; None: another one is needed."""
         of_held = math.log(self.holds / self.fails)
         of_failed = math.log((1 - self.holds) / (1 - self.fails))
-        evidence = sum(of_held if each else of_failed for each in held)
+        evidence = sum(of_held if is_held else of_failed for is_held in held)
         enough = math.log((1 - self.error) / self.error)
         if abs(evidence) >= enough:
             return "holds" if evidence > 0 else "fails"
@@ -96,7 +96,7 @@ class Limit:
     """How far the promise holds along an axis, with the rest of the network ``at`` something.
 
     It holds at ``inside`` (None: nowhere on the axis) and not at ``outside`` (None: everywhere).
-    ``changed``: values at which it was asked twice, with two verdicts. ``back``: the greatest value
+    ``changed``: values at which it was tried twice, with two verdicts. ``back``: the greatest value
     at which it held coming from beyond (None: at none); known where ``is_approached``.
     """
 
@@ -184,7 +184,7 @@ def along(axis: Axis, at: Network, guess: float | None = None) -> Search[Limit]:
 
 
 def confirmed(limit: Limit, chance: random.Random) -> Search[Limit]:
-    """Ask both ends again, in any order; where one is another now, find the limit as it is now."""
+    """Try both ends again, in any order; where one is another now, find the limit as it is now."""
     line = _Line(limit.axis, limit.at)
     expected = [(limit.inside, True), (limit.outside, False)]
     for value, held in chance.sample(expected, len(expected)):
@@ -195,7 +195,7 @@ def confirmed(limit: Limit, chance: random.Random) -> Search[Limit]:
 
 
 def approached(limit: Limit) -> Search[Limit]:
-    """Ask from beyond; where the promise does not hold then, find out where it does again."""
+    """Try from beyond; where the promise does not hold then, find out where it does again."""
     if limit.inside is None or limit.outside is None:
         return limit
     axis = limit.axis
@@ -209,16 +209,16 @@ def approached(limit: Limit) -> Search[Limit]:
 
 def in_turns(searches: Sequence[Search[T]], decide: Decide, chance: random.Random) -> list[T]:
     """Carry out searches beside each other, a question of each at a time, in shuffled order."""
-    found: dict[int, T] = {}
+    results: dict[int, T] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(searches)))
     while answers:
         for number in chance.sample([*answers], len(answers)):
             try:
                 answers[number] = decide(searches[number].send(answers[number]))
             except StopIteration as end:
-                found[number] = end.value
+                results[number] = end.value
                 del answers[number]
-    return [found[number] for number in sorted(found)]
+    return [results[number] for number in sorted(results)]
 
 
 @dataclass(frozen=True)
@@ -245,20 +245,20 @@ class SearchPlan:
 
         ``note`` gets what is known after each stage.
         """
-        found = in_turns([along(axis, self.near) for axis in self.axes], decide, chance)
-        note(found)
-        rtt = found[0]
+        limits = in_turns([along(axis, self.near) for axis in self.axes], decide, chance)
+        note(limits)
+        rtt = limits[0]
         guess = rtt.estimate or rtt.inside
         ways = [
             along(rtt.axis, moved(self.near, limit.axis.name, level), guess)
-            for limit in found
+            for limit in limits
             for level in limit.axis.levels
             if guess is not None  # else it does not hold even near
         ]
-        found += in_turns(ways, decide, chance)
-        note(found)
-        found = in_turns([confirmed(each, chance) for each in found], decide, chance)
-        note(found)
-        found = in_turns([approached(each) for each in found], decide, chance)
-        note(found)
-        return found
+        limits += in_turns(ways, decide, chance)
+        note(limits)
+        limits = in_turns([confirmed(limit, chance) for limit in limits], decide, chance)
+        note(limits)
+        limits = in_turns([approached(limit) for limit in limits], decide, chance)
+        note(limits)
+        return limits

@@ -66,13 +66,13 @@ class Users(Closing):
     def _sender(self, number: int, way: Way, load: Load, place: Place) -> PlacedSender:
         """Return who sends for a user: a process that has been there since the first trial."""
         deadline_ms = max(1, self.promise.deadline.ns // 10**6)
-        found = self._senders.get((number, way))
-        if found is None:
-            found = PlacedSender(load, place, way, deadline_ms, self._never)
-            self._senders[number, way] = found
-        found.is_of(load, place)
-        found.make_ready()
-        return found
+        sender = self._senders.get((number, way))
+        if sender is None:
+            sender = PlacedSender(load, place, way, deadline_ms, self._never)
+            self._senders[number, way] = sender
+        sender.is_of(load, place)
+        sender.make_ready()
+        return sender
 
     @contextmanager
     def sending(
@@ -100,7 +100,7 @@ class Users(Closing):
             name = f"{self.place.name}{self._sent}-{number + 1}"
             place = replace(self.place, name=name)
             sender = self._sender(number, way, load, place)
-            schedule = Schedule.of(
+            schedule = Schedule.of_client(
                 interval_ns, deadline_ns, seed=self.shared.seed, client=f"{name} {way}"
             )
             client = Client(load, place, way, schedule)
@@ -143,7 +143,7 @@ class Sending:
     rows: list[Row]
 
     def wait_until(self, instant_s: float) -> None:
-        """Wait until an instant, as long as the lab lasts and nobody fails."""
+        """Wait until an instant, as long as the lab lasts and no user fails."""
         until_ns = self.origin_ns + round(instant_s * 1e9)
         while (left_ns := until_ns - time.monotonic_ns()) > 0:
             time.sleep(min(left_ns / 1e9, _POLL_S))
@@ -157,7 +157,7 @@ class Sending:
         self.users.check()
 
     def broken(self, phase: str, share: float) -> str | None:
-        """Say what of a phase that is over was not as promised; None: nothing.
+        """Describe what of a phase that is over was not as promised; None: nothing.
 
         Raises MachineError where this machine could not send too many of its requests.
         """
@@ -200,7 +200,7 @@ class Sending:
         return len(came) >= users and set(came) - {NOT_SENT} == {"ok"}
 
 
-def carry_out(
+def run_trial(
     users: Users, constant: Mapping[str, Any], settle_s: float, link: str | None, late_ns: float
 ) -> Outcome:
     """Put the promise to the test on the network as it is, after so many seconds at work on it.

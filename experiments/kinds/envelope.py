@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from wanlat.experiments.envelope.search import Axis, SearchPlan, SequentialTest
-from wanlat.experiments.kinds.base import Pace, StudyKind
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.load import load as load_topology
@@ -16,11 +16,6 @@ from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Fraction
 from wanlat.topologies.variants import override
 from wanlat.topologies.yaml_model import YamlModel, refused, within
-
-if TYPE_CHECKING:
-    from wanlat.experiments.config.study import Study
-    from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.requests import Workload
 
 _MS, _S = 10**6, 10**9
 _Some = Annotated[Duration, within(Duration(1))]
@@ -126,6 +121,7 @@ class EnvelopeSpec(StudyKind):
         "Makes it a study of the operating envelope: how far apart nodes may be, and at which "
         "loss, while a promise holds"
     )
+    needs_objects = True
     takes_samples = False
     instead: ClassVar = {"rtt": "envelope.rtt.high=500ms", "jitter": "envelope.jitter.high=500ms"}
 
@@ -216,14 +212,3 @@ class EnvelopeSpec(StudyKind):
             )
         if self.regions is not None:
             load_topology(self.regions)
-
-    def least_s(self, study: Study, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG002
-        """Return the time of a trial of each axis at its two ends, and in between."""
-        return 3 * len(self.plan.axes) * (self.settle.s + self.promise.window.s), 0.0
-
-    @property
-    def workload(self) -> type[Workload]:
-        """What each system's part of the run is."""
-        from wanlat.experiments.workloads.envelope import EnvelopeWorkload
-
-        return EnvelopeWorkload

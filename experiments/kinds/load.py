@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from wanlat.experiments.kinds.base import Pace, StudyKind
+from wanlat.experiments.config.workloads import PrefillSpec
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.systems.engine.protocols import PROTOCOLS, Operation
 from wanlat.topologies.findings import Finding
-from wanlat.topologies.units import Duration
+from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_model import refused, within
-
-if TYPE_CHECKING:
-    from wanlat.experiments.config.study import Study
-    from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.requests import Workload
 
 LOADED = {
     name: does
@@ -25,7 +21,7 @@ LOADED = {
     for does, name in protocol.objects.names.items()
     if does != "list"
 }
-"""What a mix may have, by S3's name or Bob's. A system is asked by its own."""
+"""What a mix may have, by S3's name or Bob's. Requests to a system have its own."""
 
 LONGEST_RAMP = Duration(2 * 10**9)
 _SHARE_OF_RAMP = 10
@@ -36,18 +32,18 @@ _SUM_TOLERANCE = 0.02
 def _mix(mix: dict[str, float]) -> dict[str, float]:
     """Refuse endpoints that no load has, and shares that are none."""
     known = list(LOADED)
-    found = []
+    findings = []
     for name, share in mix.items():
         if name not in known:
             near = did_you_mean(name, known)
             text = f"{show(name)} is nothing that a load asks for{near}; it has {listing(known)}"
-            found.append(Finding((name,), text, at_key=True))
+            findings.append(Finding((name,), text, at_key=True))
         if not 0 <= share <= 1:
-            found.append(Finding((name,), f"a share is from 0 to 1, not {share}"))
-    if not found and abs(sum(mix.values()) - 1) > _SUM_TOLERANCE:
-        found = [Finding((), f"shares add up to 1, not to {sum(mix.values()):g}")]
-    if found:
-        raise refused(found)
+            findings.append(Finding((name,), f"a share is from 0 to 1, not {share}"))
+    if not findings and abs(sum(mix.values()) - 1) > _SUM_TOLERANCE:
+        findings = [Finding((), f"shares add up to 1, not to {sum(mix.values()):g}")]
+    if findings:
+        raise refused(findings)
     return mix
 
 
@@ -90,13 +86,13 @@ class LoadSpec(StudyKind):
 
     @property
     def ramp(self) -> Duration:
-        """How long it takes until all workers have begun: a tenth of the load, 2 s at most."""
+        """How long it takes until all workers have started: a tenth of the load, 2 s at most."""
         return Duration(min(LONGEST_RAMP.ns, self.duration.ns // _SHARE_OF_RAMP))
 
     @property
     def reads(self) -> bool:
         """Whether it reads what was there before."""
-        return any(self.operations.get(each) for each in ("read", "exists"))
+        return any(self.operations.get(operation) for operation in ("read", "exists"))
 
     @property
     def operations(self) -> dict[Operation, float]:
@@ -106,26 +102,15 @@ class LoadSpec(StudyKind):
             mix[LOADED[name]] = mix.get(LOADED[name], 0.0) + share
         return mix
 
-    def check_study(self, study: Study) -> Iterator[Finding]:
+    def check_study(self, prefill: PrefillSpec | None, object_size: Size) -> Iterator[Finding]:
         """Find that there is nothing to read, or objects of another size."""
         if not self.reads:
             return
         nothing = "the load reads, and there is nothing to read"
-        if study.prefill is None:
+        if prefill is None:
             yield Finding(("load",), f"{nothing}; `prefill` writes what there is")
-        elif not study.prefill.objects:
+        elif not prefill.objects:
             yield Finding(("prefill", "objects"), nothing, see=("load",))
-        elif study.prefill.object_bytes(study.object_size) != study.object_size.bytes:
+        elif prefill.object_bytes(object_size) != object_size.bytes:
             text = "the load reads and writes objects of one size, the study's `object_size`"
             yield Finding(("prefill", "object_size"), f"{text}; leave it out", see=("load",))
-
-    def least_s(self, study: Study, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG002
-        """Return how long it is idle and loaded."""
-        return self.idle.s + self.duration.s, 0.0
-
-    @property
-    def workload(self) -> type[Workload]:
-        """What each system's part of the run is."""
-        from wanlat.experiments.workloads.load import LoadWorkload
-
-        return LoadWorkload

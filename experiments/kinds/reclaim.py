@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from wanlat.experiments.kinds.base import Pace, StudyKind
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.topologies.units import Duration
 from wanlat.topologies.yaml_model import within
-
-if TYPE_CHECKING:
-    from wanlat.experiments.config.study import Study
-    from wanlat.experiments.prepare import RequestPlan
-    from wanlat.experiments.workloads.requests import Workload
 
 LONGEST_WATCH = Duration(24 * 3600 * 10**9)
 
@@ -60,25 +55,13 @@ class ReclaimSpec(StudyKind):
             return list(range(self.removed))
         return sorted(random.Random(f"{seed}/reclaim").sample(range(self.objects), self.removed))
 
-    def least_s(self, study: Study, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG002
-        """Return how long it waits and watches, and the time to write the objects."""
-        written_s = self.objects / self.workers * pace.write_s(requests)
-        return self.settle.s + self.watch.s, written_s
-
-    @property
-    def workload(self) -> type[Workload]:
-        """What each system's part of the run is."""
-        from wanlat.experiments.workloads.reclaim import ReclaimWorkload
-
-        return ReclaimWorkload
-
 
 def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Return ascending numbers as half-open ranges."""
-    found: list[tuple[int, int]] = []
+    periods: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][1] == number:
-            found[-1] = found[-1][0], number + 1
+        if periods and periods[-1][1] == number:
+            periods[-1] = periods[-1][0], number + 1
         else:
-            found.append((number, number + 1))
-    return found
+            periods.append((number, number + 1))
+    return periods

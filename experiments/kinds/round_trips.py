@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from wanlat.emulator.changes import Change, mistakes
-from wanlat.experiments.kinds.base import Pace, StudyKind
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.model import Topology
@@ -19,19 +18,12 @@ from wanlat.topologies.variants import override
 from wanlat.topologies.wording import listing, show
 from wanlat.topologies.yaml_model import refused, unique, within
 
-if TYPE_CHECKING:
-    from wanlat.experiments.config.study import Study
-    from wanlat.experiments.prepare import Prepared, RequestPlan
-    from wanlat.experiments.session import Recording
-    from wanlat.experiments.workloads.requests import Workload
-
 IDLE = Duration(10**9)
 """At least so much of the settling only watches what crosses the links without any request."""
 LONGEST_RTT = Duration(10 * 10**9)
 _WHY_IDLE = f"; for {IDLE} of it nothing is sent, to see what crosses the links without any request"
-_STEP_S = 0.5  # to calibrate an RTT step
 FEWEST_RTTS = 3
-"""With fewer no line can be told from a curve."""
+"""With fewer no line can be distinguished from a curve."""
 
 
 class RoundTripsSpec(StudyKind):
@@ -52,7 +44,7 @@ class RoundTripsSpec(StudyKind):
         list[Annotated[Duration, within(Duration(0), LONGEST_RTT)]],
         unique("`repeats` says how often each is a step"),
     ] = Field(
-        default=[Duration(each * 10**6) for each in (0, 25, 50, 100, 200)],
+        default=[Duration(rtt_ms * 10**6) for rtt_ms in (0, 25, 50, 100, 200)],
         min_length=1,
         description="RTTs that every WAN link is given, one after another",
     )
@@ -85,20 +77,20 @@ class RoundTripsSpec(StudyKind):
     @property
     def doubts(self) -> list[str]:
         """Why no number of round trips can come of it, in sentences; nothing where one can."""
-        said = []
+        doubts = []
         if len(self.rtts) < FEWEST_RTTS:
-            said.append(
+            doubts.append(
                 f"`round_trips` has {len(self.rtts)} RTT{'s' * (len(self.rtts) > 1)}, and through "
                 f"so few points goes any line: no number of round trips will be given. Name at "
                 f"least {FEWEST_RTTS}."
             )
         if self.jitter.ns:
-            said.append(
+            doubts.append(
                 f"`round_trips` has a jitter of {self.jitter}: a request that waits for several "
                 "answers then waits for the slowest, so no number of round trips will be given. "
                 "Leave the jitter out."
             )
-        return said
+        return doubts
 
     @model_validator(mode="after")
     def _settles(self) -> Self:
@@ -139,17 +131,3 @@ class RoundTripsSpec(StudyKind):
                     f"{listing(dict.fromkeys(wrong))}. Change the link in the topology, or "
                     "`round_trips` in the study."
                 )
-
-    def least_s(self, study: Study, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG002
-        """Return how long the steps settle and are calibrated, and the time of their requests."""
-        stepped = requests.plan_of_steps()
-        first = (*stepped.steps[0].warmup, *stepped.steps[0].measure)
-        sent_s = self.repeats * sum(pace.all_s(first, rtt.s) for rtt in self.rtts)
-        return self.total_steps * (self.settle.s + _STEP_S), pace.all_s(stepped.prepare) + sent_s
-
-    def workloads(self, prepared: Prepared, recording: Recording) -> Sequence[Workload]:
-        """Return the part of the run of each system; their RTT steps are in one record."""
-        from wanlat.experiments.workloads.rtt_steps import RttStepsRecord, RttStepsWorkload
-
-        record, subjects = RttStepsRecord(recording.bundle), prepared.subjects
-        return [RttStepsWorkload(prepared, each, recording, self, record) for each in subjects]

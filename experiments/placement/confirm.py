@@ -47,7 +47,9 @@ def prepare_confirmation(
         StudyPoints(study_of(document, ranking, how)),
         directory=how.directory,
         backend=how.backend,
-        topologies={each.name: topology_of(topology, each) for each in document.placements},
+        topologies={
+            placement.name: topology_of(topology, placement) for placement in document.placements
+        },
         besides=(document,),
     )
 
@@ -58,7 +60,7 @@ def study_of(document: Placements, ranking: Ranking, how: How) -> Study:
     key = protocol.leader_option
 
     def grid(placement: Placement) -> dict[str, list[str]]:
-        targets = [*dict.fromkeys(each.target for each in placement.requests)]
+        targets = [*dict.fromkeys(request.target for request in placement.requests)]
         leads = {} if key is None else {f"options.{system}.{key}": [str(placement.leader)]}
         return {"topology": [placement.name], "client": targets, **leads}
 
@@ -72,25 +74,25 @@ def study_of(document: Placements, ranking: Ranking, how: How) -> Study:
         "samples": how.samples,
         "replicates": how.replicates,
         "seed": how.seed,
-        "matrix": [grid(each) for each in document.placements],
+        "matrix": [grid(placement) for placement in document.placements],
     }
     return Study.model_validate(keys)
 
 
 def _endpoints(system: System, names: Sequence[str]) -> list[Any]:
     """Return endpoints as a study has them: of a system's own definition the whole request."""
-    own = {name_of(each): each.to_dict() for each in endpoints_of(system)}
+    own = {name_of(endpoint): endpoint.to_dict() for endpoint in endpoints_of(system)}
     return [own.get(name, name) for name in names]
 
 
 def topology_of(topology: Topology, placement: Placement) -> Topology:
     """Return the part of a topology that a placement's regions are: a node in each, of its name."""
     raw = topology.to_dict()
-    kept = [each for each in raw["sites"] if each["name"] in placement.regions]
-    raw["sites"] = [{**each, "nodes": [each["name"]]} for each in kept]
+    kept = [site for site in raw["sites"] if site["name"] in placement.regions]
+    raw["sites"] = [{**site, "nodes": [site["name"]]} for site in kept]
     raw["name"], raw["description"] = placement.name, ", ".join(placement.regions)
     if pairs := raw.get("links", {}).get("pairs"):
-        raw["links"]["pairs"] = [each for each in pairs if _ends(each) <= {*placement.regions}]
+        raw["links"]["pairs"] = [pair for pair in pairs if _ends(pair) <= {*placement.regions}]
     return Topology.model_validate(raw)
 
 

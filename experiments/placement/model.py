@@ -1,10 +1,10 @@
 """What a cluster's nodes in some regions answer clients in others in, on the network alone.
 
-A system's definition says which nodes its own protocol waits for, and an expression that is
+A system's definition states which nodes its own protocol waits for, and an expression that is
 evaluated over distances gives the time for that: `to_node(options.leader)` the RTT between two
 regions, `to_majority()` that to the farthest of the nearest nodes that are a majority. Evaluated
 over arrays it does so for thousands of placements at once. Of an endpoint of which the definition
-says nothing, round trips that were measured are taken, each of them to a majority.
+states nothing, round trips that were measured are taken, each of them to a majority.
 
 Every region has one node, at the most. Clients send to the nearest.
 """
@@ -33,9 +33,9 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Protocol:
-    """A system's cluster of so many nodes in as many regions, and what it says of its requests.
+    """A system's cluster of so many nodes in as many regions, and what it states of its requests.
 
-    ``measured``: round trips of endpoints, for those of which the definition says nothing.
+    ``measured``: round trips of endpoints, for those of which the definition states nothing.
     """
 
     system: System
@@ -54,7 +54,7 @@ class Protocol:
 
     @cached_property
     def leader_option(self) -> str | None:
-        """The option that says which node leads; None: none does."""
+        """The option that sets which node leads; None: none does."""
         return self.system.leader_option(self.plan, self.system.parse_options(self.given))
 
     @cached_property
@@ -65,13 +65,13 @@ class Protocol:
         """
         key, names = self.leader_option, [node.name for node in self.plan.nodes]
         own = [self.given] if key is None else [{**self.given, key: name} for name in names]
-        parsed = [self.system.parse_options(each) for each in own]
-        for each in parsed:
-            self.system.check_topology(self.plan, each)
+        parsed = [self.system.parse_options(given) for given in own]
+        for options in parsed:
+            self.system.check_topology(self.plan, options)
         return parsed
 
     def source(self, endpoint: str) -> str:
-        """Say what an endpoint's prediction is from. Raises UserError where there is nothing."""
+        """Return what an endpoint's prediction is from. Raises UserError where there is nothing."""
         one = np.ones((1, self.nodes, self.nodes))
         if self._promised(self.options[0], "n1", endpoint, one) is not None:
             return "promised"
@@ -113,14 +113,14 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Round-trip times between regions, ms, shape (regions, regions); `name`: whose they are."""
+    """Round-trip times between regions, ms, shape (regions, regions); `name`: of the topology."""
 
     name: str
     regions: tuple[str, ...]
     rtt_ms: Ms
 
     @classmethod
-    def of(cls, topology: Topology) -> Matrix:
+    def from_topology(cls, topology: Topology) -> Matrix:
         """Return that of a topology: between the first nodes of its sites."""
         plan = resolve(topology)
         names = [site.nodes[0].name for site in plan.sites]
@@ -129,7 +129,7 @@ class Matrix:
 
     def places(self, regions: Sequence[str]) -> Places:
         """Return where regions are in it."""
-        return np.array([self.regions.index(each) for each in regions], dtype=np.intp)
+        return np.array([self.regions.index(region) for region in regions], dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class Model:
         That is the mean over clients and endpoints (inf: nothing is answered), which region of the
         placement is lost, and which one leads; each of shape (c,).
         """
-        each = range(places.shape[1])
-        means = np.stack([self.mean_ms(self.network(places, lost)) for lost in each])
+        lost_places = range(places.shape[1])
+        means = np.stack([self.mean_ms(self.network(places, lost)) for lost in lost_places])
         best, leaders = means.min(axis=1), means.argmin(axis=1)  # over leaders: (lost, c)
         worst, every = best.argmax(axis=0), np.arange(len(places))
         return best[worst, every], worst, leaders[worst, every]
@@ -208,27 +208,27 @@ def shares_of(option: str, text: str, known: Sequence[str], what: str) -> dict[s
     from wanlat.topologies.units import Fraction, QuantityError
     from wanlat.topologies.wording import did_you_mean, show
 
-    found: dict[str, float] = {}
-    parts = [each.strip() for each in text.split(",")]
+    shares: dict[str, float] = {}
+    parts = [part.strip() for part in text.split(",")]
     for part in parts:
-        name, equals, share = (each.strip() for each in part.partition("="))
+        name, equals, share = (text_part.strip() for text_part in part.partition("="))
         if name not in known:
             near = did_you_mean(name, known)
             raise UserError(
                 f"{option}: there is no {what} {show(name)}{near}; there are "
                 f"{listing(known, at_most=20)}."
             )
-        if name in found:
+        if name in shares:
             raise UserError(f"{option}: {show(name)} is given twice; give it once.")
         try:
-            found[name] = float(Fraction.parse(share)) if equals else 1 / len(parts)
+            shares[name] = float(Fraction.parse(share)) if equals else 1 / len(parts)
         except QuantityError as error:
             raise UserError(f"{option}: {show(name)}: {error}.") from None
-        if not found[name]:
+        if not shares[name]:
             raise UserError(f"{option}: {show(name)} has a share of nothing; leave it out.")
-    if abs(sum(found.values()) - 1) > 1e-6:
+    if abs(sum(shares.values()) - 1) > 1e-6:
         raise UserError(
-            f"{option}: shares add up to {100 * sum(found.values()):g} %, not to 100 %. "
+            f"{option}: shares add up to {100 * sum(shares.values()):g} %, not to 100 %. "
             "Give one to each, or to none, for equal ones."
         )
-    return found
+    return shares

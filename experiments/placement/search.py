@@ -31,7 +31,7 @@ _AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Wish:
-    """What is wanted, as the command line says it; empty texts are what is usual."""
+    """What is wanted, as the command line has it; empty texts are what is usual."""
 
     system: str
     topology: Topology
@@ -43,7 +43,7 @@ class Wish:
     rank_by: RankBy = "mean"
     options: Mapping[str, Any] | None = None
     measured: Mapping[str, float] | None = None
-    """Round trips of endpoints of which the definition says nothing."""
+    """Round trips of endpoints of which the definition states nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Ranking:
 
     @property
     def to_confirm(self) -> Sequence[int]:
-        """The ranks from 1 on of which a measurement tells most besides the best: middle, last."""
+        """The ranks from 1 on of which a measurement shows most besides the best: middle, last."""
         return [(len(self) + 1) // 2, len(self)]
 
-    def of(self, ranks: Sequence[int]) -> list[Placement]:
+    def placements(self, ranks: Sequence[int]) -> list[Placement]:
         """Return placements by their ranks, from 1 on, with all that is predicted of them."""
         at = np.array(ranks) - 1
         places, leaders = self.places[at], self.leaders[at]
@@ -86,11 +86,11 @@ class Ranking:
         rank: int,
         regions: list[str],
         leader: int,
-        found: tuple[Places, Ms, Ms],
+        network: tuple[Places, Ms, Ms],
         after_loss: tuple[float, int, int],
     ) -> Placement:
         """Return one; ``found``: target nodes of clients, the way there, and what nodes take."""
-        targets, way_ms, store_ms = found
+        targets, way_ms, store_ms = network
         clients, has_leader = self.model.clients, self.model.protocol.leader_option is not None
         theirs = store_ms[targets] + way_ms[:, None]  # (clients, endpoints)
         of_clients = theirs @ np.array([*self.model.mix.values()])
@@ -122,7 +122,7 @@ class Ranking:
         )
 
     def document(self, ranks: Sequence[int]) -> Placements:
-        """Return what a bundle and `--json` say of the placements at these ranks."""
+        """Return what a bundle and `--json` have of the placements at these ranks."""
         return Placements(
             system=self.model.protocol.system.name,
             matrix=self.model.matrix.name,
@@ -130,7 +130,7 @@ class Ranking:
             rank_by=self.rank_by,
             mix=self.model.mix,
             sources=self.sources,
-            placements=self.of(ranks),
+            placements=self.placements(ranks),
         )
 
 
@@ -140,10 +140,10 @@ def _ms(value: float) -> float:
 
 def rank(wish: Wish) -> Ranking:
     """Return every placement that is possible, ranked. Raises UserError for what cannot be."""
-    system, matrix = registry.get(wish.system), Matrix.of(wish.topology)
+    system, matrix = registry.get(wish.system), Matrix.from_topology(wish.topology)
     options = system.parse_options(wish.options)
     objects = system.objects(options).names
-    usual = [objects[each] for each in ("read", "write") if each in objects]
+    usual = [objects[operation] for operation in ("read", "write") if operation in objects]
     api_has = {"s3": S3, "bob": BOB}.get(system.api(options), ())
     known = [*(system.definition.endpoints or api_has)]
     if not known:
@@ -156,7 +156,7 @@ def rank(wish: Wish) -> Ranking:
     )
     regions = _regions(wish.regions, "--regions", matrix) or [*matrix.regions]
     fixed = _regions(wish.fixed, "--fixed", matrix)
-    if left_out := [each for each in fixed if each not in regions]:
+    if left_out := [region for region in fixed if region not in regions]:
         raise UserError(
             f"--fixed: {listing(left_out)} is not among --regions ({listing(regions)}). Add it "
             "there, or leave it out here."
@@ -164,9 +164,9 @@ def rank(wish: Wish) -> Ranking:
     clients = shares_of("--clients", wish.clients or ",".join(regions), matrix.regions, "region")
     _check_count(wish.nodes, regions, fixed, matrix.name)
     protocol = Protocol(system, wish.options or {}, wish.nodes, tuple(mix), wish.measured or {})
-    sources = {each: protocol.source(each) for each in mix}
+    sources = {endpoint: protocol.source(endpoint) for endpoint in mix}
     model = Model(protocol, matrix, clients, mix)
-    free = [each for each in regions if each not in fixed]
+    free = [region for region in regions if region not in fixed]
     places = _places(matrix.places(free), matrix.places(fixed), wish.nodes)
     score, mean, leaders = (
         np.concatenate(parts) for parts in zip(*_scores(model, places, wish.rank_by), strict=True)
@@ -191,7 +191,7 @@ def _scores(model: Model, places: Places, rank_by: RankBy) -> Iterator[tuple[Ms,
 
 def _regions(text: str, option: str, matrix: Matrix) -> list[str]:
     """Return the regions that a list names; none of an empty one. Raises UserError."""
-    names = [*dict.fromkeys(each.strip() for each in text.split(","))] if text else []
+    names = [*dict.fromkeys(name.strip() for name in text.split(","))] if text else []
     for name in names:
         if name not in matrix.regions:
             near = did_you_mean(name, matrix.regions)

@@ -1,13 +1,13 @@
 """One system's part of a study of the operating envelope: one cluster, searched to its limits.
 
-The search says which network is next (`wanlat.experiments.envelope.search`). Every trial on it
+The search decides which network is next (`wanlat.experiments.envelope.search`). Every trial on it
 begins near, where the cluster has to be well; then the links change, settle, and the promise is put
 to the test. When the verdict is known, all that was written meanwhile is read from every node: a
 lost write breaks the promise, however many trials held. Where another node has come to lead, the
 first is made to lead again, as when the cluster was started. A cluster that is not well again when
 it is near is restarted, and that is noted.
 
-At last, where the study asks for it, who leads is killed (`wanlat.experiments.envelope.price`).
+At last, where the study has it, who leads is killed (`wanlat.experiments.envelope.price`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.envelope.price import kill_leader, measure_idle, patience_s
 from wanlat.experiments.envelope.search import Limit, Question
-from wanlat.experiments.envelope.trial import Users, carry_out
+from wanlat.experiments.envelope.trial import Users, run_trial
 from wanlat.experiments.kinds.envelope import EnvelopeSpec
+from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker
+from wanlat.experiments.workloads.pace import Pace
 from wanlat.experiments.workloads.requests import Workload, wait_until
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
@@ -56,26 +58,24 @@ _AGAIN = 8
 
 
 def missing(answers: Iterable[set[str]]) -> tuple[int, int]:
-    """Count what no node has, and what some do not have: of each object, what all nodes said."""
-    told = [*answers]
-    lost = sum("wrong" in each or each == {"no"} for each in told)
-    return lost, sum({"yes", "no"} <= each for each in told)
+    """Count what no node has, and what some do not have: of each object, all nodes' answers."""
+    objects = [*answers]
+    lost = sum("wrong" in answered or answered == {"no"} for answered in objects)
+    return lost, sum({"yes", "no"} <= answered for answered in objects)
 
 
-class EnvelopeWorkload(Workload):
+class EnvelopeWorkload(Workload[EnvelopeSpec]):
     """One system's part of a study of the operating envelope."""
+
+    @classmethod
+    def least_s(cls, spec: EnvelopeSpec, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
+        """Return the time of a trial of each axis at its two ends, and in between."""
+        return 3 * len(spec.plan.axes) * (spec.settle.s + spec.promise.window.s), 0.0
 
     @property
     def tolerance(self) -> Tolerance:
         """Of the lab's calibration; what is tested without jitter and loss is measured again."""
         return FOR_ROUND_TRIPS
-
-    @property
-    def spec(self) -> EnvelopeSpec:
-        """What is promised, and where that is searched."""
-        spec = self.prepared.study.kind
-        assert isinstance(spec, EnvelopeSpec)
-        return spec
 
     def before_start(self, lab: Lab) -> None:
         """Bring all sites near each other."""
@@ -132,7 +132,7 @@ class EnvelopeWorkload(Workload):
         self._found.tests = [*self._found.tests, test]
         since, held = len(users.shared.ledger.objects()), list[bool]()
         while (verdict := spec.test.verdict(held)) is None:
-            self.tell("searching", test.number, None, _said(question, held))
+            self.progress("searching", test.number, None, _describe(question, held))
             trial = self._trial(question, test)
             held.append(trial.held)
             test.trials = [*test.trials, trial]
@@ -164,7 +164,7 @@ class EnvelopeWorkload(Workload):
             constant = {"rtt_ms": question.network.rtt_ms, "rtt_step": test.number}
             settle_s = self._settle_s(question)
             allowed_ns = 1e6 * errors.allowed_ms
-            came = carry_out(self._users, constant, settle_s, self._link, allowed_ns)
+            came = run_trial(self._users, constant, settle_s, self._link, allowed_ns)
             span_ns, self._is_well = (came.since_ns, time.monotonic_ns()), came.broken is None
             late_ns = lab.lateness.during(*span_ns)
             if (late_ns is None or late_ns <= allowed_ns) and not (came.is_disturbed and left):
@@ -178,7 +178,7 @@ class EnvelopeWorkload(Workload):
     def _settle_s(self, question: Question) -> float:
         """How long a cluster is at work on a network before the promise has to hold.
 
-        As long as the study says, and until connections know how far apart their ends are. From
+        As long as the study has it, and until connections know how far apart their ends are. From
         beyond, until the promise has to hold again: what takes longer is hysteresis.
         """
         settle_s = max(self.spec.settle.s, _SETTLE_RTTS * question.network.rtt_ms / 1000)
@@ -191,9 +191,9 @@ class EnvelopeWorkload(Workload):
         if network.jitter_ms or network.loss:
             return
         pairs = self._between.measure()
-        known = [each["measured_rtt_ms"] for each in pairs if each["measured_rtt_ms"] is not None]
+        known = [pair["measured_rtt_ms"] for pair in pairs if pair["measured_rtt_ms"] is not None]
         test.measured_rtt_ms = statistics.median(known) if known else None
-        if wrong := [each for each in pairs if each["verdict"] != "pass"]:
+        if wrong := [pair for pair in pairs if pair["verdict"] != "pass"]:
             reasons = "; ".join(wrong[0]["reasons"])
             self.session.warn(
                 f"at an RTT of {network.rtt_ms:.4g} ms the network was off: {reasons}"
@@ -222,7 +222,7 @@ class EnvelopeWorkload(Workload):
         """Have the node lead again that led at first: who leads is no matter of distance."""
         if self._leader != self._cluster.leader():
             with suppress(SystemFailed):
-                self._cluster.make_ready(Wait(self._cluster.nodes, _WELL_WITHIN_S, self.tell))
+                self._cluster.make_ready(Wait(self._cluster.nodes, _WELL_WITHIN_S, self.progress))
 
     def _restart(self, test: TestedNetwork) -> None:
         if test.restarted:
@@ -243,22 +243,22 @@ class EnvelopeWorkload(Workload):
         """Read what was written on a network from every node, now that these are near."""
         shared, write = self._users.shared, self.bundle.lines("verification.jsonl")
         ledger = shared.ledger
-        found: dict[str, set[str]] = {}
+        answers: dict[str, set[str]] = {}
 
         def take(line: Mapping[str, Any]) -> None:
             write(line)
             if "found" in line and ledger.is_expected(line["key"]):
-                found.setdefault(line["key"], set()).add(line["found"])
+                answers.setdefault(line["key"], set()).add(line["found"])
 
-        said = verify(
+        verified = verify(
             *(self._lab, self._cluster, shared.api, ledger, f"test {test.number}", _VERIFY_S),
             since=since,
             on_progress=lambda *_: None,
             write=take,
         )
         test.written = len(ledger.objects(since))
-        test.lost, test.stale = missing(found.values())
-        test.unread = said.found.get("unread", 0)
+        test.lost, test.stale = missing(answers.values())
+        test.unread = verified.counts.get("unread", 0)
 
     def _find_price(self) -> None:
         """Kill who leads, again and again, while the sites are near each other."""
@@ -266,23 +266,23 @@ class EnvelopeWorkload(Workload):
         self._found.price = price
         near = TestedNetwork(number=len(self._found.tests), network=self.spec.plan.near)
         self._come_near(near)
-        self.tell("measuring the price", 0, kills, "nobody sends a request")
+        self.progress("measuring the price", 0, kills, "nobody sends a request")
         measure_idle(self._lab, price)
         if not self._found.leads:
             self.session.warn("no node says that it leads, so none was killed")
             return
         since, load = len(self._users.shared.ledger.objects()), self._users.shared
         timeouts = self.subject.system.timeouts(self.subject.options)
-        waits_s = patience_s(max((each["ms"] for each in timeouts), default=0.0) / 1000)
+        waits_s = patience_s(max((timeout["ms"] for timeout in timeouts), default=0.0) / 1000)
         for number in range(kills):
-            self.tell("measuring the price", number, kills, "killing who leads")
+            self.progress("measuring the price", number, kills, "killing who leads")
             constant = {"rtt_ms": near.network.rtt_ms, "rtt_step": near.number}
             heirs = f"heir{number + 1}-"
-            found = kill_leader(load, constant, heirs, waits_s, self._ready_again)
-            if found is None:
+            takeover = kill_leader(load, constant, heirs, waits_s, self._ready_again)
+            if takeover is None:
                 self.session.warn("there is no node besides the one that leads; it was not killed")
                 return
-            price.kills = [*price.kills, found]
+            price.kills = [*price.kills, takeover]
             self._write()
         self._is_well = False
         self._come_near(near)
@@ -290,7 +290,7 @@ class EnvelopeWorkload(Workload):
         price.written, price.lost, price.unread = near.written, near.lost, near.unread
 
     def _ready_again(self) -> Wait:
-        return Wait(self._cluster.nodes, self.prepared.study.ready_timeout.s, self.tell)
+        return Wait(self._cluster.nodes, self.prepared.study.ready_timeout.s, self.progress)
 
     # -- the whole -----------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class EnvelopeWorkload(Workload):
         """Return a WAN link of the target's site, as the seed draws it."""
         plan, chance = self.prepared.plan, random.Random(f"{self.prepared.seed}/cut")
         here = plan.node(self.prepared.target).site
-        links = sorted(f"{each.a}/{each.b}" for each in plan.wan_links if here in (each.a, each.b))
+        links = sorted(f"{link.a}/{link.b}" for link in plan.wan_links if here in (link.a, link.b))
         return chance.choice(links) if links and self.spec.promise.cut.ns else None
 
     def _regions(self) -> list[documents.Regions]:
@@ -327,12 +327,12 @@ class EnvelopeWorkload(Workload):
     def _note(self, limits: Sequence[Limit]) -> None:
         self._found.limits = [
             documents.EnvelopeLimit(
-                axis=each.axis.name,
-                at=each.at,
-                has_hysteresis=each.has_hysteresis,
-                **{name: getattr(each, name) for name in _OF_LIMIT},
+                axis=limit.axis.name,
+                at=limit.at,
+                has_hysteresis=limit.has_hysteresis,
+                **{name: getattr(limit, name) for name in _OF_LIMIT},
             )
-            for each in limits
+            for limit in limits
         ]
         self._write()
 
@@ -343,7 +343,7 @@ class EnvelopeWorkload(Workload):
 _OF_LIMIT = ("inside", "outside", "changed", "back", "is_approached")
 
 
-def _said(question: Question, held: Sequence[bool]) -> str:
+def _describe(question: Question, held: Sequence[bool]) -> str:
     network = question.network
     parts = [f"RTT {network.rtt_ms:.4g} ms"]
     parts += [f"± {network.jitter_ms:.3g} ms"] if network.jitter_ms else []

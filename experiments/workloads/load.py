@@ -1,7 +1,7 @@
 """One system's part of a study of mixed load.
 
 Prepare and warm up; the probe client alone; then the load, and the probe client beside it. Both
-run on the client's node and have the same target node. The manifest says of the load what was
+run on the client's node and have the same target node. The manifest has of the load what was
 offered, what was achieved, and what the client took.
 """
 
@@ -34,6 +34,7 @@ from wanlat.experiments.kinds.load import LoadSpec
 from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker, Schedule, Sender, Workers, expired
 from wanlat.experiments.session import requested_rtt_ms
+from wanlat.experiments.workloads.pace import Pace
 from wanlat.experiments.workloads.requests import STAGES, Workload
 from wanlat.probes.load import End, Generator, LoadJob
 from wanlat.probes.one_key import Overwrites
@@ -85,7 +86,7 @@ class ProbeClient(Closing):
     def warm_up(self, plan: Plan, on_sample: Callable[[Request, Sample], object]) -> None:
         """Send the plan's warm-up, one request right after the other."""
         for planned in plan.warmup:
-            on_sample(*self._ask(planned))
+            on_sample(*self._exchange(planned))
 
     def begin(self, on_sample: OnSample) -> None:
         """Begin a part: its first request is due now."""
@@ -134,14 +135,14 @@ class ProbeClient(Closing):
                 on_sample(planned, None, due_ns)
                 continue
             self.late += due_ns < answered_ns
-            request, sample = self._ask(replace(planned, deadline_ms=left_ms))
+            request, sample = self._exchange(replace(planned, deadline_ms=left_ms))
             answered_ns = time.monotonic_ns()
             on_sample(request, sample, due_ns)
             took_ns = time.monotonic_ns() - now_ns
 
-    def _ask(self, planned: Request) -> tuple[Request, Sample]:
+    def _exchange(self, planned: Request) -> tuple[Request, Sample]:
         request = planned if self._overwrites is None else self._overwrites.now(planned)
-        sample = self._sender.ask(request)
+        sample = self._sender.exchange(request)
         self.note(request, sample)
         return request, sample
 
@@ -188,7 +189,7 @@ def load_result(job: LoadJob, end: End | None) -> tuple[dict[str, Any], list[str
 
 
 def _client(end: End, job: LoadJob) -> LoadClient:
-    """What a job's last words say of the generator's own time."""
+    """The generator's own time, of a job's last words."""
     elapsed_ns = max(end.ended_ns - end.began_ns, 1)
     # Worker k of n begins k / n of the ramp after the first.
     late_ns = job.ramp_ms * 1e6 * (job.workers - 1) / job.workers / 2
@@ -211,7 +212,7 @@ def _client(end: End, job: LoadJob) -> LoadClient:
 
 
 def _bottleneck(client: LoadClient, *, is_on_purpose: bool) -> str | None:
-    """Say why the generator could not have sent more; None when the store was the limit.
+    """Return why the generator could not have sent more; None when the store was the limit.
 
     Workers that have a rate, or failures, may be idle on purpose. One that computes all along does
     not wait for the store.
@@ -220,18 +221,18 @@ def _bottleneck(client: LoadClient, *, is_on_purpose: bool) -> str | None:
     runnable = client.computed_share + (client.waited_share or 0)
     between = 0.0 if is_on_purpose else client.between_share
     waits = "were computing, or waiting for a core, {} of the time, and not for the store"
-    found = (
+    shares = (
         (client.cpu_share, 0.8, f"the generator used {{}} of its {cores}"),
         (client.busiest_thread_share, 0.8, "a worker of the generator computed {} of the time"),
         (runnable, 0.5, f"the generator's workers {waits}"),
         (between, 0.2, "the generator's workers had no request in flight in {} of the time"),
     )
-    said = (text.format(f"{100 * share:.0f} %") for share, most, text in found if share > most)
-    return next(said, None)
+    reasons = (text.format(f"{100 * share:.0f} %") for share, most, text in shares if share > most)
+    return next(reasons, None)
 
 
 def _warnings(client: LoadClient, end: End, rate: float | None, why: str | None) -> Iterator[str]:
-    """Say what a reader of the figures must know of the client."""
+    """Yield what a reader of the figures must know of the client."""
     if why is not None:
         yield (
             f"the client was the bottleneck: {why}. The store could have done more than it "
@@ -291,12 +292,17 @@ _AFTER_NS = 10**10
 """On top of the load's duration, for answers that are awaited."""
 
 
-class LoadWorkload(Workload):
+class LoadWorkload(Workload[LoadSpec]):
     """One system's part of a study of mixed load."""
+
+    @classmethod
+    def least_s(cls, spec: LoadSpec, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
+        """Return how long it is idle and loaded."""
+        return spec.idle.s + spec.duration.s, 0.0
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Probe alone, then beside the load; and write down what came of both."""
-        spec, requests = self._spec, self.subject.requests
+        spec, requests = self.spec, self.subject.requests
         self._end: End | None = None
         self._failed = 0
         lasting_ns = spec.idle.ns + spec.duration.ns
@@ -323,7 +329,7 @@ class LoadWorkload(Workload):
                 before(request, sample)
 
             self.prepare(spawn, requests.header(cluster), plan.prepare, prepared)
-            self.tell(STAGES["warmup"])
+            self.progress(STAGES["warmup"])
             probe.warm_up(plan, before)
             self._write_load(probe)  # so that a run that is killed says so too
             self._event("idle begins")
@@ -333,12 +339,6 @@ class LoadWorkload(Workload):
             self._event("idle ends")
             self._load(spawn, cluster, probe, take(LOADED))
         cluster.check()
-
-    @property
-    def _spec(self) -> LoadSpec:
-        spec = self.prepared.study.kind
-        assert isinstance(spec, LoadSpec)
-        return spec
 
     def _load(self, spawn: Spawn, cluster: Cluster, probe: ProbeClient, take: OnSample) -> None:
         job, began_ns = self._job(), time.monotonic_ns()
@@ -367,37 +367,39 @@ class LoadWorkload(Workload):
             raise MachineError(f"{self.name}: {why}")
 
     def _listen(self, generator: Generator, cluster: Cluster, began_ns: int) -> None:
-        """Wait a moment for what the generator says, take it in, and report how far it is.
+        """Wait a moment for what the generator reports, take it in, and report how far it is.
 
         Raises ProbeFailed when it is lost, SystemFailed when requests fail because a node has
         ended, or has no room left.
         """
         wait_readable([generator.fileno()], _POLL_S)
-        for said in generator.news():
-            if isinstance(said, End):
-                self._end = said
+        for message in generator.news():
+            if isinstance(message, End):
+                self._end = message
                 continue
-            failed = f", {said.failed:,} of {said.done:,} not ok" if said.failed else ""
-            total_s = self._spec.duration.s
-            elapsed_s = min((said.t_ns - began_ns) / 1e9, total_s)
-            self.tell("under load", elapsed_s, total_s, f"{said.per_s:,.0f} requests/s{failed}")
-            if said.failed > self._failed:
+            failed = f", {message.failed:,} of {message.done:,} not ok" if message.failed else ""
+            total_s = self.spec.duration.s
+            elapsed_s = min((message.t_ns - began_ns) / 1e9, total_s)
+            self.progress(
+                "under load", elapsed_s, total_s, f"{message.per_s:,.0f} requests/s{failed}"
+            )
+            if message.failed > self._failed:
                 cluster.check()
                 cluster.check_space()
-            self._failed = said.failed
+            self._failed = message.failed
 
     def _stop(self, generator: Generator) -> None:
-        """Stop the generator, and wait a moment for what it says of the load until now."""
+        """Stop the generator, and wait a moment for what it reports of the load until now."""
         until_s = time.monotonic() + _LAST_WORDS_S
         with suppress(WanlatError, OSError):
             generator.stop()
             while self._end is None and time.monotonic() < until_s:
                 wait_readable([generator.fileno()], _POLL_S)
-                ends = (said for said in generator.news() if isinstance(said, End))
+                ends = (message for message in generator.news() if isinstance(message, End))
                 self._end = next(ends, None)
 
     def _job(self) -> LoadJob:
-        spec, study = self._spec, self.prepared.study
+        spec, study = self.spec, self.prepared.study
         prefill, requests = study.prefill, self.subject.requests
         assert requests.objects is not None
         return LoadJob(
@@ -424,14 +426,14 @@ class LoadWorkload(Workload):
         with suppress(DiskFull):  # then it is written when the run has made room
             self._write_load(probe, result)
         if job.records.exists():
-            self.tell("making the table of requests")
+            self.progress("making the table of requests")
             add_rows(self.bundle, self.name, self.subject.binary.version)
 
     def _write_load(self, probe: ProbeClient, result: dict[str, Any] | None = None) -> None:
         """Write into the manifest what is known of the load, and of the probe client."""
         mine = {
             **(result or {}),
-            "probe_interval_ms": self._spec.probe_interval.ms,
+            "probe_interval_ms": self.spec.probe_interval.ms,
             "probe_late": probe.late,
             "probe_left_out": probe.left_out,
         }

@@ -49,7 +49,7 @@ _SAMPLE_EVERY_S = 1.0
 _WINDOW = 2
 """A figure is over so many samples."""
 _IDLE_CORES = 0.1
-"""All nodes together: what is less disturbs nobody."""
+"""All nodes together: what is less disturbs nothing."""
 _AS_BEFORE = 1.5
 """Or so many times what they used before the prefill: a large cluster is never idle."""
 
@@ -65,7 +65,7 @@ class Filling:
         spawn: Spawn,
         cluster: Cluster,
     ) -> None:
-        """``requests``: those of the study, whose objects have the same bytes for the same seed."""
+        """``requests``: those of the study; its objects have the same bytes for the same seed."""
         self._session = session
         self._name = session.setup.name
         self._spec = spec
@@ -89,7 +89,7 @@ class Filling:
         began = time.monotonic()
         refused = self._write() if spec.total else 0
         seconds = time.monotonic() - began
-        session.tell("reading a sample of the prefill back")
+        session.progress("reading a sample of the prefill back")
         filled = Prefill(
             system=self._name,
             buckets=spec.bucket_names if self._api.in_buckets else [],
@@ -126,7 +126,7 @@ class Filling:
                 detail += f", {elapsed(left_s)} left"
             if progress.failed:
                 detail += f", {progress.failed:,} refused and sent again"
-            session.tell(_STAGE, progress.ok, spec.total, detail)
+            session.progress(_STAGE, progress.ok, spec.total, detail)
 
         job = LoadJob(
             job="fill",
@@ -138,7 +138,7 @@ class Filling:
             seed=self._requests.seed,
             workers=self._writers,
         )
-        return carry_out(
+        return run_load_job(
             self._name, self._spawn, self._header, job, spec.total, report, self._cluster.full
         )
 
@@ -163,7 +163,7 @@ class Filling:
 
         Raises RunFailed where that is another number than were written.
         """
-        query, found, node = {"list-type": "2", "prefix": "fill-"}, 0, self._requests.target
+        query, count, node = {"list-type": "2", "prefix": "fill-"}, 0, self._requests.target
         while True:
             try:
                 answer = self._cluster.ask_s3(node, f"/{bucket}", _PAGE_S, query=query)
@@ -171,24 +171,26 @@ class Filling:
                 raise RunFailed(f"{self._name}: ListObjects of {bucket}: {silence}") from silence
             if not answer.ok:
                 raise RunFailed(f"{self._name}: ListObjects of {bucket}: {answer.brief()}")
-            found += len(_KEYS.findall(answer.body))
-            self._session.tell(f"counting the prefill of {bucket}", found, self._spec.objects)
+            count += len(_KEYS.findall(answer.body))
+            self._session.progress(f"counting the prefill of {bucket}", count, self._spec.objects)
             following = _NEXT.search(answer.body)
             if following is None:
                 break
             query["continuation-token"] = unescape(following[1].decode())
-        if found != self._spec.objects:
+        if count != self._spec.objects:
             raise RunFailed(
                 f"{self._name}: bucket {bucket} was filled with {self._spec.objects:,} "
-                f"objects, all acknowledged, and its listing has {found:,}."
+                f"objects, all acknowledged, and its listing has {count:,}."
             )
-        return found
+        return count
 
     def _settle(self, watch: IdleWatch) -> Settled:
         """Wait until the cluster has done what the objects left it to do."""
         session, limit_s = self._session, self._spec.settle.s
         stage = "waiting until the nodes are idle"
-        settled = watch.wait(limit_s, lambda done_s, how: session.tell(stage, done_s, limit_s, how))
+        settled = watch.wait(
+            limit_s, lambda done_s, how: session.progress(stage, done_s, limit_s, how)
+        )
         if not settled.is_idle:
             text = (
                 f"{settled.seconds:.0f} s after the prefill its nodes still used "
@@ -213,10 +215,10 @@ class IdleWatch:
         self._samples = [self._sample()]
         self._before = self._cores()
 
-    def wait(self, limit_s: float, tell: Callable[[float, str], object]) -> Settled:
+    def wait(self, limit_s: float, on_progress: Callable[[float, str], object]) -> Settled:
         """Wait until the nodes use hardly any cores, or as few as before; ``limit_s`` at most.
 
-        ``tell`` gets how long it has been, and how busy they are.
+        ``on_progress`` gets how long it has been, and how busy they are.
         """
         allowed = max(_IDLE_CORES, _AS_BEFORE * self._before)
         self._samples = [self._sample()]
@@ -231,7 +233,7 @@ class IdleWatch:
                     cores=round(cores, 3),
                     is_idle=is_idle,
                 )
-            tell(waited_s, f"its nodes use {cores:.2f} cores")
+            on_progress(waited_s, f"its nodes use {cores:.2f} cores")
 
     def _cores(self) -> float:
         """Sample once more, a second later; return what was used over the window."""
@@ -243,7 +245,7 @@ class IdleWatch:
 
     def _sample(self) -> tuple[float, float]:
         """The CPU time that the nodes have used, and when that was."""
-        used_ns = sum(each.cpu_ns for each in self._processes.usage().values())
+        used_ns = sum(usage.cpu_ns for usage in self._processes.usage().values())
         return used_ns / 1e9, time.monotonic()
 
 
@@ -274,7 +276,7 @@ def reading(
     )
 
 
-def carry_out(
+def run_load_job(
     system: str,
     spawn: Spawn,
     header: Header,

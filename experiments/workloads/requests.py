@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.outcomes import are_too_many, why_too_many
@@ -17,12 +17,14 @@ from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
 from wanlat.experiments.config.workloads import BUCKET, Stopwatch, budget_remark
+from wanlat.experiments.kinds.base import StudyKind
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
 from wanlat.experiments.program_overhead import note_overhead
 from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
 from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
+from wanlat.experiments.workloads.pace import Pace, counted
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.fewer import fewer_measured
@@ -35,8 +37,9 @@ from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
 from wanlat.topologies.units import Duration
 
+K = TypeVar("K", bound=StudyKind)
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
-_TELL_EVERY_S = 0.5
+_REPORT_INTERVAL_S = 0.5
 _CHECK_EVERY_S = 0.2
 
 
@@ -47,7 +50,7 @@ def wait_until(lab: Lab, until_s: float) -> None:
         lab.check()
 
 
-class Workload:
+class Workload(Generic[K]):
     """One system's part of a study of single requests on one network."""
 
     def __init__(self, prepared: Prepared, subject: Subject, recording: Recording) -> None:
@@ -58,7 +61,9 @@ class Workload:
         self.outcome = recording.outcome
         self.name = subject.name
         """The system's."""
-        self.tell = self.session.tell
+        self.spec = cast(K, prepared.study.kind)
+        """What makes the study one of its kind."""
+        self.progress = self.session.progress
         """Report progress."""
         self.stored = StoredBytes()
         self.errors: NetworkErrors | None = None
@@ -72,6 +77,20 @@ class Workload:
         self._not_sent_error: str | None = None
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
+
+    @classmethod
+    def of_study(cls, prepared: Prepared, recording: Recording) -> Sequence[Workload[Any]]:
+        """Return the part of the run of each system, in their order."""
+        return [cls(prepared, subject, recording) for subject in prepared.subjects]
+
+    @classmethod
+    def least_s(cls, spec: K, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
+        """Return the seconds that a study states, and those of its requests, at least."""
+        plan, budget = requests.plan(), requests.study.budget
+        longest_s = budget.time.s if budget and budget.time else float("inf")
+        by_turn = counted(plan.measure).items()
+        measured_s = (min(count * pace.one_s(turn[0]), longest_s) for turn, count in by_turn)
+        return 0.0, pace.all_s((*plan.prepare, *plan.warmup)) + sum(measured_s)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -134,8 +153,8 @@ class Workload:
         while (left_s := end_s - time.monotonic()) > 0:
             cluster.check()
             check()
-            self.tell(what, duration.s - left_s, duration.s)
-            wait_until(lab, time.monotonic() + min(left_s, _TELL_EVERY_S))
+            self.progress(what, duration.s - left_s, duration.s)
+            wait_until(lab, time.monotonic() + min(left_s, _REPORT_INTERVAL_S))
 
     def _send_all(self, lab: Lab, cluster: Cluster) -> None:
         self.bundle.event("loaded", self.name)  # until here it was idle
@@ -200,7 +219,7 @@ class Workload:
             done[sample.phase] += 1
             if sample.phase in totals:
                 late = self.late if sample.phase == "measure" else 0
-                self.tell(STAGES[sample.phase], done[sample.phase] - late, totals[sample.phase])
+                self.progress(STAGES[sample.phase], done[sample.phase] - late, totals[sample.phase])
 
         def following() -> Iterator[Request]:
             watch = Stopwatch()
@@ -230,9 +249,9 @@ class Workload:
             nonlocal done
             done += 1
             take(request, sample)
-            self.tell(STAGES["prepare"], done, len(requests))
+            self.progress(STAGES["prepare"], done, len(requests))
 
-        self.tell(STAGES["prepare"], 0, len(requests))
+        self.progress(STAGES["prepare"], 0, len(requests))
         prepare(spawn, header, requests, on_sample)
 
     def _within_budget(self, plan: Plan, watch: Stopwatch) -> Sequence[Request]:
@@ -248,11 +267,15 @@ class Workload:
             self.name, requests.turns(), study.samples, size, watch.took_s
         )
         before = self.bundle.manifest.get("budget", [])
-        self.bundle.write_manifest(budget=[*before, *(each.model_dump() for each in planned)])
-        self.outcome.planned += sum(each.samples for each in planned) - requests.measured()
+        self.bundle.write_manifest(
+            budget=[*before, *(budgeted.model_dump() for budgeted in planned)]
+        )
+        self.outcome.planned += sum(budgeted.samples for budgeted in planned) - requests.measured()
         if remark := budget_remark(planned):
             self.outcome.remarks.append(f"{self.name}: {remark}")
-        by_turn = dict(zip(requests.turns(), (each.samples for each in planned), strict=True))
+        by_turn = dict(
+            zip(requests.turns(), (budgeted.samples for budgeted in planned), strict=True)
+        )
         return fewer_measured(plan.measure, by_turn, plan.seed)
 
     def resampled(
@@ -299,7 +322,7 @@ class Workload:
 
 @contextmanager
 def blaming_full_disks(cluster: Cluster) -> Iterator[None]:
-    """Say of what fails on a cluster of which a node's disk is full that it is."""
+    """Name the full disk of a node in what fails on its cluster."""
     try:
         yield
     except DiskFull:

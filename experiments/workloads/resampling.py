@@ -36,7 +36,7 @@ class _Pending(NamedTuple):
 
 
 class Resampling:
-    """Sends requests again in whose window the network was late, whatever came of them."""
+    """Sends requests again where the network was late in their window, whatever came of them."""
 
     def __init__(
         self,

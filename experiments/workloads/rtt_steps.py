@@ -1,7 +1,7 @@
-"""One system's part of a study of round trips: one cluster, whose WAN links change under it.
+"""One system's part of a study of round trips: one cluster, with WAN links that change under it.
 
 Everything is prepared at an RTT of 0, where it is quick. Then the RTT steps, one after the other:
-change all WAN links; let it settle, at the end of which nothing is sent but what the cluster says
+change all WAN links; let it settle, at the end of which nothing is sent but what the cluster sends
 of its own accord; calibrate; warm up; measure. One client process goes through all of them.
 """
 
@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wanlat.bundle.documents import RttStep, RttStepPair, RttSteps
 from wanlat.bundle.write import BundleWriter
@@ -22,9 +22,10 @@ from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.kinds.round_trips import IDLE, RoundTripsSpec
-from wanlat.experiments.prepare import Prepared, Subject
+from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording
+from wanlat.experiments.workloads.pace import Pace
 from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.oneshot import Oneshot, OnSample
@@ -36,6 +37,7 @@ from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration
 
 _ORIGIN = "rtt step"
+_STEP_S = 0.5  # to calibrate an RTT step
 _ALLOWED_TO_FAIL = 1 / 3
 
 T = TypeVar("T")
@@ -66,7 +68,7 @@ class StepCalibration(BetweenSites):
 
 
 def what_is_off(step: RttStep) -> str:
-    """Say how the network of a step that failed differed from what was requested."""
+    """Return how the network of a step that failed differed from what was requested."""
     pair = next(pair for pair in step.pairs if pair.verdict != "pass")
     reasons = "; ".join(pair.reasons)
     if pair.only_late:  # the reason and the blame are the same
@@ -94,20 +96,33 @@ class RttStepsRecord:
         self.bundle.event("rtt step", step.system, json.dumps(known | {"what": what}), t_ns)
 
 
-class RttStepsWorkload(Workload):
+class RttStepsWorkload(Workload[RoundTripsSpec]):
     """One system's part of a study of round trips."""
 
     def __init__(
-        self,
-        prepared: Prepared,
-        subject: Subject,
-        recording: Recording,
-        spec: RoundTripsSpec,
-        record: RttStepsRecord,
+        self, prepared: Prepared, subject: Subject, recording: Recording, record: RttStepsRecord
     ) -> None:
         super().__init__(prepared, subject, recording)
-        self.spec, self.record = spec, record
+        self.record = record
         self._measured, self._detail = 0, ""
+
+    @classmethod
+    def of_study(cls, prepared: Prepared, recording: Recording) -> Sequence[Workload[Any]]:
+        """Return the part of the run of each system; their RTT steps are in one record."""
+        record = RttStepsRecord(recording.bundle)
+        return [
+            RttStepsWorkload(prepared, subject, recording, record) for subject in prepared.subjects
+        ]
+
+    @classmethod
+    def least_s(
+        cls, spec: RoundTripsSpec, requests: RequestPlan, pace: Pace
+    ) -> tuple[float, float]:
+        """Return how long the steps settle and are calibrated, and the time of their requests."""
+        stepped = requests.plan_of_steps()
+        first = (*stepped.steps[0].warmup, *stepped.steps[0].measure)
+        sent_s = spec.repeats * sum(pace.all_s(first, rtt.s) for rtt in spec.rtts)
+        return spec.total_steps * (spec.settle.s + _STEP_S), pace.all_s(stepped.prepare) + sent_s
 
     @property
     def tolerance(self) -> Tolerance:
@@ -153,7 +168,7 @@ class RttStepsWorkload(Workload):
         step.requested_jitter_ms = jitter.ms
         step.changed_ns = self.change(lab, rtt, jitter)
         self.record.event(step, "change", step.changed_ns)
-        self._tell()
+        self._report_progress()
         wait_until(lab, began + settle_s - idle_s)
         idle_ns = time.monotonic_ns()
         self.record.event(step, "idle", idle_ns)
@@ -177,19 +192,19 @@ class RttStepsWorkload(Workload):
                 oneshot.send(request)
                 take(request, oneshot.receive())
                 self._measured += request.phase == "measure"
-                self._tell()
+                self._report_progress()
         step.ended_ns = time.monotonic_ns()
         self.record.event(step, "end", step.ended_ns)
         self.sample_resources()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         """Report progress: the detail is one a step, because in a log each is a line."""
         total = self.subject.requests.measured()
-        self.tell(STAGES["measure"], self._measured - self.late, total, self._detail)
+        self.progress(STAGES["measure"], self._measured - self.late, total, self._detail)
 
     def _check_steps(self) -> None:
-        """Give up when too many steps were on networks that nobody requested."""
-        mine = [each for each in self.record.steps if each.system == self.name]
+        """Give up when too many steps were on networks other than requested."""
+        mine = [step for step in self.record.steps if step.system == self.name]
         failed, total = [s for s in mine if s.verdict != "pass"], self.spec.total_steps
         if len(failed) > int(total * _ALLOWED_TO_FAIL):
             pairs = [pair for step in failed for pair in step.pairs if pair.verdict != "pass"]

@@ -16,7 +16,7 @@ from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.bundle.documents import Prefills
 from wanlat.experiments import session
 from wanlat.experiments.drill import runner
-from wanlat.experiments.drill.prepare import prepare
+from wanlat.experiments.drill.prepare import load, prepare
 from wanlat.systems.base import System
 from wanlat.testing.probe import Probe
 from wanlat.topologies.errors import UserError
@@ -35,7 +35,7 @@ def test_a_drill_finds_what_a_store_loses_over_its_own_grpc(
     options: dict[str, Any] = {"defects": defects} if defects else {}
     bundle = tmp_path / "bundle"
     file = drill(tmp_path, head=SHORT + "delete_ratio: 30%\n")
-    prepared = prepare(file, system=own.name, options=options, directory=bundle)
+    prepared = prepare(load(file), system=own.name, options=options, directory=bundle)
     outcome = runner.run(prepared)
     assert outcome.status == "complete", outcome.reason
     durability = read_drill(bundle)["durability"]

@@ -1,6 +1,6 @@
 """A thousand nodes in twenty sites: up, right to the last node, gone afterwards.
 
-How long that takes, and what a node costs: benchmarks/size.
+How long that takes, and what a node costs: docs/results/thousand-nodes.
 """
 
 from __future__ import annotations

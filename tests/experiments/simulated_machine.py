@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ def run(draw: Draw, stalls: Stalls, requests: int, seed: int, crossings: int = 4
     """Send so many requests one after another, as a study does."""
     rng = np.random.default_rng(seed)
     machine = Machine(stalls(rng, 5.0 * requests), rng)
-    plan: Any = _Plan()
+    plan: Any = SimpleNamespace(seed=1)
     resampling = Resampling(machine, plan, (), RTT_MS)
     sent: list[dict[str, Any]] = []
     for request in resampling.following(_requests(requests)):
@@ -133,7 +134,7 @@ def run(draw: Draw, stalls: Stalls, requests: int, seed: int, crossings: int = 4
         took_ms = machine.through(legs_ms)
         row = {"start_ns": start_ns, "elapsed_ns": round(took_ms * MS), "object_bytes": 0}
         sent.append({**row, "rtt_ms": RTT_MS, "outcome": "ok" if ok else "unknown"})
-        sample: Any = _Answer(start_ns)
+        sample: Any = SimpleNamespace(start_ns=start_ns, object_bytes=0)
         resampling.take(request, sample)
     rows = machine.judged(sent).to_pandas()
     return Run(
@@ -147,17 +148,3 @@ def run(draw: Draw, stalls: Stalls, requests: int, seed: int, crossings: int = 4
 def _requests(count: int) -> Iterator[Request]:
     first = Request(seq=0, phase="measure", endpoint="GetObject", operation="read", key="k")
     return (replace(first, seq=number) for number in range(count))
-
-
-class _Plan:
-    """What resampling needs of a plan of reads."""
-
-    seed = 1
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What resampling needs of a sample."""
-
-    start_ns: int
-    object_bytes: int = 0

@@ -92,6 +92,13 @@ prefill: {}\nload: {}\nbudget: {bytes: 1GiB} | budget | single requests
 load: {} | load | there is nothing to read
 round_trips: {rtts: [0ms, 25ms, 25ms]} | round_trips.rtts[2] | given twice
 round_trips: {settle: 0.2s} | round_trips.settle | without any request
+envelope: {promise: {deadline: 3s}} | envelope.promise.window | 2s is shorter than `deadline`, 3s
+envelope: {rtt: {low: 50ms, high: 20ms}} | envelope.rtt.high | not more than `low`, which is 50ms
+envelope: {loss: {low: 0%}} | envelope.loss.low | searched by their ratio; give more than 0
+envelope: {rtt: {precision: 0%}} | envelope.rtt.precision | no search ends at 0
+envelope: {fails: 96%} | envelope.fails | less than `holds`
+envelope: {error: 50%} | envelope.error | less than 50 %
+envelope: {rtts: [5ms]} | envelope.rtts | `rtt` takes `low` and `high`
 matrix: {nodes: [1, 0]} | matrix.nodes[1] | `0` is too small
 matrix: {samples: [5], node: [1]} | matrix.node | did you mean `nodes`?
 matrix: {name: [a, b]} | matrix.name | cannot be varied: it names the bundle

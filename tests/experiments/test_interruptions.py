@@ -32,9 +32,9 @@ moments, seed = map(int, sys.argv[4:])
 
 def made(directory):
     if kind == "drill":
-        from wanlat.experiments.drill.prepare import prepare
+        from wanlat.experiments.drill.prepare import load, prepare
         from wanlat.experiments.drill.runner import run
-        return run, (prepare(file, system="quorum", directory=directory), silent)
+        return run, (prepare(load(file), system="quorum", directory=directory), silent)
     from wanlat.experiments.config.study import load
     if kind == "study":
         from wanlat.experiments.prepare import prepare

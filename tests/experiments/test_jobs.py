@@ -21,7 +21,7 @@ from wanlat.experiments.config.study import load as load_study
 from wanlat.experiments.matrix import run_matrix
 from wanlat.experiments.matrix_points import PointEnded, StudyPoints, prepare_points
 from wanlat.experiments.session import Report, silent
-from wanlat.experiments.workers import LOOK_EVERY_S, Jobs, LatenessWatch
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, Jobs, LatenessWatch
 
 
 def workers_of(run: subprocess.Popen[str]) -> list[int]:
@@ -85,17 +85,17 @@ def test_auto_adds_while_calm_and_takes_back_when_busy_or_late(
     monkeypatch.setattr(workers.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(workers, "_spent", lambda: (spent[0], spent[1]))
     share_late = [0.0]
-    monkeypatch.setattr(LatenessWatch, "look", lambda *_: share_late[0])
+    monkeypatch.setattr(LatenessWatch, "late_share", lambda *_: share_late[0])
     jobs = Jobs(None)
 
     def after(busy: float, running: int, late: float = 0.0) -> int:
-        clock[0] += LOOK_EVERY_S
+        clock[0] += ADJUST_INTERVAL_S
         spent[0] += 100
         spent[1] += round(100 * (1 - busy))
         share_late[0] = late
         at_work = {Path(str(number)): 2.0 for number in range(running)}
-        assert jobs.look(at_work)
-        assert not jobs.look(at_work)
+        assert jobs.adjust(at_work)
+        assert not jobs.adjust(at_work)
         return jobs.allowed
 
     assert jobs.allowed == 1
@@ -105,8 +105,8 @@ def test_auto_adds_while_calm_and_takes_back_when_busy_or_late(
     assert [each["jobs"] for each in jobs.history] == [1, 2, 3, 2, 1, 2, 1]
     assert jobs.history[-1]["late"] == 0.5
     fixed = Jobs(4)
-    clock[0] += LOOK_EVERY_S
-    assert fixed.look({}) and fixed.allowed == 4
+    clock[0] += ADJUST_INTERVAL_S
+    assert fixed.adjust({}) and fixed.allowed == 4
 
 
 def test_auto_waits_for_points_to_end_before_it_runs_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_auto_waits_for_points_to_end_before_it_runs_many(monkeypatch: pytest.Mo
         """A minute later, in which as many ran as were allowed: of all, so many have ended."""
         nonlocal begun
         for _ in range(30):
-            clock[0] += LOOK_EVERY_S
+            clock[0] += ADJUST_INTERVAL_S
             begun = max(begun, ended + jobs.allowed)
-            assert jobs.look({Path(str(number)): 2.0 for number in range(ended, begun)})
+            assert jobs.adjust({Path(str(number)): 2.0 for number in range(ended, begun)})
         return jobs.allowed
 
     assert [after(0), after(0), after(1), after(4), after(40)] == [6, 6, 7, 10, 16]
@@ -148,7 +148,7 @@ def test_lateness_is_the_share_of_time_in_which_networks_were_too_late(
         with lines.open("a") as file:
             file.write("".join(f"{json.dumps(each)}\n" for each in bins) + more)
         other = tmp_path / "not yet there"
-        return watch.look({tmp_path: allowed_ms, other: allowed_ms})
+        return watch.late_share({tmp_path: allowed_ms, other: allowed_ms})
 
     assert after((0.1, 5), (0.2, 9), (1.1, 1.9)) == 1 / 8  # one of four half seconds, of two labs
     assert after() == 0.0, "nothing is read twice"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from wanlat.bundle.documents import Manifest
 from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.manifest import machine
 from wanlat.experiments.matrix_points import (
@@ -161,6 +162,7 @@ SYSTEMS = [{"name": name, "version": "1", "sha256": f"{name}-1"} for name in STU
 
 def unfinished(**changes: Any) -> Unfinished:
     manifest = {
+        "schema_version": 2,
         "kind": "matrix",
         "status": "running",
         "study": STUDY.to_dict(),
@@ -168,7 +170,7 @@ def unfinished(**changes: Any) -> Unfinished:
         "seed": 7,
         "systems": SYSTEMS,
     }
-    return Unfinished(Path("bundle"), manifest | changes)
+    return Unfinished(Path("bundle"), Manifest.model_validate(manifest | changes))
 
 
 def test_it_goes_on_as_it_was_begun_with_the_stores_that_it_was_begun_with() -> None:
@@ -181,8 +183,7 @@ def test_it_goes_on_as_it_was_begun_with_the_stores_that_it_was_begun_with() -> 
     newer = [SYSTEMS[0], SYSTEMS[1] | {"version": "2", "sha256": "garage-2"}]
     with pytest.raises(UserError, match=r"garage: its program, 1 .*garage-1.* against 2"):
         check_same_programs(Path("bundle"), SYSTEMS, newer)
-    old = unfinished(warnings=[], command=[], started="", attempts=1, **machine())
-    assert old.kept(SYSTEMS)["warnings"] == []
-    old.manifest["kernel"] = "5.0"
-    (remark,) = old.kept(SYSTEMS)["warnings"]
+    old: dict[str, Any] = {"warnings": [], "command": [], "started": "", "attempts": 1, **machine()}
+    assert unfinished(**old).kept(SYSTEMS)["warnings"] == []
+    (remark,) = unfinished(**old | {"kernel": "5.0"}).kept(SYSTEMS)["warnings"]
     assert "kernel 5.0, then " in remark

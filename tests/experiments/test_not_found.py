@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from wanlat.experiments.requests import NotFoundTracker, is_not_found, unanswered
+from wanlat.experiments.requests import NotFoundTracker
 from wanlat.probes.plan import Request
 
 OK = {"grpc_status": 0}
@@ -39,17 +39,15 @@ OK = {"grpc_status": 0}
         ),
         ("Get", "0" * 16, {"outcome": "fail", "error": "not found: no such key"}, True),
         ("Get", "0" * 16, {"outcome": "fail"}, False),
+        ("Get", "0" * 16, {"outcome": "unknown", "error": "not found: no such key"}, False),
     ],
 )
 def test_a_read_that_does_not_find_its_object_is_a_remark(
     endpoint: str, key: str | None, came: dict[str, Any], counted: bool
 ) -> None:
     request = Request(1, "measure", endpoint, key=key)
-    sample = replace(unanswered(1, endpoint, 0, ""), **came)
+    unknown = {"status": None, "grpc_status": None, "error": None}
+    sample: Any = SimpleNamespace(**unknown | came)
     tracker = NotFoundTracker()
     assert tracker.take(request, sample) is counted
     assert [f"1 of {endpoint}" in each for each in tracker.remarks()] == [True] * counted
-
-
-def test_what_nobody_answered_says_nothing_of_its_object() -> None:
-    assert not is_not_found(unanswered(1, "Get", 0, "not found: no such key"))

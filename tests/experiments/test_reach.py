@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from wanlat.bundle.documents import Manifest
 from wanlat.experiments import resume
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.resume import Unfinished, read_unfinished
@@ -32,8 +32,8 @@ def unfinished(topologies: dict[str, Any] | None = None, **study: Any) -> Unfini
         | study
     )
     known = {"one-site": load("one-site").to_dict()} if topologies is None else topologies
-    manifest = {"kind": "matrix", "study": made.to_dict(), "topologies": known}
-    return Unfinished(Path("bundle"), manifest)
+    keys = {"kind": "matrix", "study": made.to_dict(), "topologies": known, "schema_version": 2}
+    return Unfinished(Path("bundle"), Manifest.model_validate(keys))
 
 
 def test_a_matrix_of_shipped_things_needs_no_trust() -> None:
@@ -64,9 +64,7 @@ def test_resuming_is_refused_unless_the_user_trusts_the_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made = unfinished(systems=["service"], options={"service": {"command": COMMAND}}).manifest
-    read = SimpleNamespace(kind="matrix")
-    monkeypatch.setattr(resume, "read_manifest", lambda _: read)
-    monkeypatch.setattr(resume, "read_json", lambda _: made)
+    monkeypatch.setattr(resume, "read_manifest", lambda _: made)
     with pytest.raises(UserError, match=r"id > pwned.*--trust"):
         read_unfinished(tmp_path, "run")
     assert read_unfinished(tmp_path, "run", is_trusted=True).manifest == made

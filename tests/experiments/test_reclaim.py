@@ -44,12 +44,12 @@ def test_only_an_answer_says_that_an_object_is_lost_or_still_there(
     monkeypatch.setattr(reclaim, "run_requests", answered)
     monkeypatch.setattr(reclaim, "_PAUSE_S", 0.0)
     workload: Any = SimpleNamespace(
-        _said=SimpleNamespace(object_bytes=64),
+        _result=SimpleNamespace(object_bytes=64),
         prepared=SimpleNamespace(seed=1),
         _api=ObjectApi.of("s3"),
     )
     unused: Any = None
-    found = reclaim.ReclaimWorkload._look(workload, unused, unused, removed=[1], kept=[0])
+    found = reclaim.ReclaimWorkload._read_samples(workload, unused, unused, removed=[1], kept=[0])
     assert (found.kept, found.removed) == (1, 1)
     assert (found.lost, found.still_there) == (lost, still_there)
     assert (found.example is not None) == bool(lost)

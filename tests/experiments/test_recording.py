@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks.points.__main__ import simulated_points
 from tests.emulator.plans import mesh, ms
+from tests.experiments.commands import manifest_of
 from wanlat.bundle.write import claim_directory, write_document
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
@@ -19,10 +18,6 @@ from wanlat.experiments.matrix_points import StudyPoints, prepare_points
 from wanlat.experiments.session import LabSetup, Recording, Session, silent
 from wanlat.experiments.workers import Jobs, Worker
 from wanlat.topologies.errors import UserError
-
-
-def manifest_in(bundle: Path) -> Any:
-    return json.loads((bundle / "manifest.json").read_text())
 
 
 def recording(directory: Path) -> Recording:
@@ -35,8 +30,8 @@ def test_an_internal_error_is_in_the_manifest_with_its_traceback(tmp_path: Path)
 
     bundle = tmp_path / "bundle"
     with pytest.raises(AttributeError):
-        recording(bundle).carry_out(work)
-    manifest = manifest_in(bundle)
+        recording(bundle).run(work)
+    manifest = manifest_of(bundle)
     assert (manifest["status"], manifest["ended"] is not None) == ("failed", True)
     assert "AttributeError" in manifest["reason"] and "bundle/write.py:" in manifest["reason"]
     assert "AttributeError" in (bundle / "traceback.txt").read_text()
@@ -53,9 +48,9 @@ def test_an_interruption_that_has_a_reason_is_recorded_with_it(tmp_path: Path) -
         def work(raised: KeyboardInterrupt = error) -> None:
             raise raised
 
-        outcome = recording(tmp_path / str(number)).carry_out(work)
+        outcome = recording(tmp_path / str(number)).run(work)
         assert outcome.status == "interrupted"
-        assert manifest_in(tmp_path / str(number))["reason"] == (reason or str(error))
+        assert manifest_of(tmp_path / str(number))["reason"] == (reason or str(error))
 
 
 def test_an_internal_error_of_a_matrix_is_in_its_manifest(
@@ -64,13 +59,13 @@ def test_an_internal_error_of_a_matrix_is_in_its_manifest(
     def fail(*_: object) -> bool:
         raise ZeroDivisionError("7")
 
-    monkeypatch.setattr(Jobs, "look", fail)
+    monkeypatch.setattr(Jobs, "adjust", fail)
     keys = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetObject"]}
     study = Study.model_validate({**keys, "matrix": {"object_size": [1, 2]}})
     with simulated_points(), pytest.raises(ZeroDivisionError):
         prepared = prepare_points(StudyPoints(study), directory=tmp_path / "bundle")
         run_matrix(prepared, silent, jobs=2)
-    manifest = manifest_in(tmp_path / "bundle")
+    manifest = manifest_of(tmp_path / "bundle")
     assert (manifest["status"], "ZeroDivisionError: 7" in manifest["reason"]) == ("failed", True)
     assert "ZeroDivisionError" in (tmp_path / "bundle" / "traceback.txt").read_text()
 
@@ -115,5 +110,5 @@ def test_programs_of_a_lab_write_into_the_bundle_where_records_go_and_nowhere_el
             done = lab.run("n1", ["sh", "-ec", script, str(tmp_path / "bundle")])
             assert done.returncode == 0, done.stderr
 
-    recorded.carry_out(work)
+    recorded.run(work)
     assert (tmp_path / "bundle" / "records" / "load").read_text() == "kept\n"

@@ -54,7 +54,7 @@ def test_counters_go_on_over_a_restart_and_count_nothing_twice() -> None:
         read = 0 if stat.pid == 3 else stat.pid
         return stat.own_cpu_ns + stat.reaped_cpu_ns, read, 10 * read
 
-    lab: Any = SimpleNamespace(counters=counters, tells_disk=True, open_files=lambda _: 4)
+    lab: Any = SimpleNamespace(counters=counters, counts_disk=True, open_files=lambda _: 4)
     tree = {each: stat(each, parent, 0) for each, parent in ((10, 1), (11, 10), (12, 11), (20, 1))}
     found = families(tree, (10, 99))
     assert {root: [each.pid for each in its] for root, its in found.items()} == {

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.points.__main__ import measured, simulated_points
 from tests.command_line import here
 from tests.experiments.commands import manifest_of
+from tests.experiments.matrices import points
 from wanlat.bundle.errors import BundleError
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.matrix import merge, run_matrix
@@ -56,16 +57,11 @@ def shards(tmp_path: Path) -> Iterator[Shards]:
         yield run_shards
 
 
-def points_of(bundle: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((bundle / "points.json").read_text())["points"]
-    return found
-
-
 def test_shards_share_every_point_and_merge_to_the_whole(tmp_path: Path, shards: Shards) -> None:
     keys: dict[str, Any] = {"matrix": {"object_size": [*range(1, 34)]}, "replicates": 3}
     parts = shards(4, **keys)
     whole = plan({**KEYS, **keys}, tmp_path / "whole")
-    names = [[each["name"] for each in points_of(part)] for part in parts]
+    names = [[each["name"] for each in points(part)] for part in parts]
     assert sorted(name for part in names for name in part) == sorted(
         point.name for point in whole.points
     )
@@ -73,7 +69,7 @@ def test_shards_share_every_point_and_merge_to_the_whole(tmp_path: Path, shards:
     assert [manifest_of(part)["shard"] for part in parts] == ["1/4", "2/4", "3/4", "4/4"]
     merged = merge(parts[::-1], tmp_path / "merged")
     expected = [(p.name, p.point, p.directory, dict(p.values)) for p in whole.points]
-    found = points_of(merged)
+    found = points(merged)
     assert [(p["name"], p["point"], p["directory"], p["values"]) for p in found] == expected
     assert {point["status"] for point in found} == {"complete"}
     assert all((merged / point["directory"] / "manifest.json").exists() for point in found)
@@ -96,7 +92,7 @@ def test_only_parts_of_one_run_merge(tmp_path: Path, shards: Shards) -> None:
     ):
         merge([first, other_seed], tmp_path / "seeds")
     with pytest.raises(UserError, match="a bundle of kind study"):
-        merge([first / points_of(first)[0]["directory"]], tmp_path / "point")
+        merge([first / points(first)[0]["directory"]], tmp_path / "point")
     with pytest.raises(UserError, match="is not empty"):
         merge([first, second], first)
 
@@ -124,7 +120,7 @@ def test_parts_that_other_programs_measured_do_not_merge(
 
 def test_a_part_without_a_complete_point_is_refused(tmp_path: Path, shards: Shards) -> None:
     parts = shards(2, matrix={"object_size": [1, 2, 3, 4]})
-    lost = points_of(parts[1])[0]["directory"]
+    lost = points(parts[1])[0]["directory"]
     shutil.rmtree(parts[1] / lost)
     with pytest.raises(UserError, match=lost):
         merge(parts, tmp_path / "whole")
@@ -169,7 +165,7 @@ def test_no_code_is_loaded_because_a_bundle_names_it(
 def test_merging_and_resuming_follow_no_link(tmp_path: Path, shards: Shards) -> None:
     parts = shards(2, matrix={"object_size": [1, 2, 3]})
     (tmp_path / "own").write_text("canary")
-    (parts[0] / points_of(parts[0])[0]["directory"] / "notes").symlink_to(tmp_path / "own")
+    (parts[0] / points(parts[0])[0]["directory"] / "notes").symlink_to(tmp_path / "own")
     with pytest.raises(BundleError, match="link"):
         merge(parts, tmp_path / "merged")
     assert not (tmp_path / "merged").exists()

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from tests.own_store import DEFINITION, NAME, adopted
-from wanlat.experiments.config.endpoints import asked_of, endpoints_of, name_of, objects_of
+from wanlat.experiments.config.endpoints import (
+    endpoints_of,
+    matching_endpoints,
+    name_of,
+    objects_of,
+)
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.prepare import Misfit, assign, load
 from wanlat.experiments.prepare import RequestPlan, plan_requests
@@ -88,7 +93,9 @@ def test_a_study_of_stores_asks_it_for_what_it_asks_stores(own: System) -> None:
         # What is under no `objects` goes with what is no operation on objects.
         (["GetObject", "ListBuckets"], ["Range", "SerializableRange"]),
     ):
-        assert [name_of(each) for each in asked_of("grpc", endpoints, *of_etcd)] == expected
+        assert [
+            name_of(each) for each in matching_endpoints("grpc", endpoints, *of_etcd)
+        ] == expected
 
 
 def test_reads_are_of_what_was_prefilled_and_all_else_has_objects_of_its_own(own: System) -> None:

@@ -207,8 +207,8 @@ def _run(prepared: PreparedDrill) -> Outcome:
     remark("; ".join([*roles, f"seed {prepared.seed}"]))
 
     def work(report: Reporter) -> Outcome:
-        every_s = _LIVE_EVERY_S if report.is_live else runner.TELL_EVERY_S
-        return runner.run(prepared, report, tell_every_s=every_s)
+        every_s = _LIVE_EVERY_S if report.is_live else runner.REPORT_INTERVAL_S
+        return runner.run(prepared, report, report_interval_s=every_s)
 
     return carry_out(work, "drill", log=True)
 

@@ -91,7 +91,7 @@ class Common:
 
         trust(self.systems)
         unfinished = read_unfinished(self.resume, command, is_trusted=self.trusted)
-        use_bobd(self.bobd, [each["name"] for each in unfinished.manifest["systems"]])
+        use_bobd(self.bobd, [system.name for system in unfinished.manifest.systems])
         return unfinished
 
     def how(self, batch: Batch, capture: CaptureWanted | None) -> dict[str, Any]:

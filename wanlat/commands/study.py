@@ -78,7 +78,7 @@ def _of_point(point: Point, plan: Plan, index: int) -> list[Finding]:
             text = str(error).rstrip(".")
             is_varied = path[0] in point.values
             found.append(
-                Finding(("matrix",), f"{point.said}: {text}") if is_varied else Finding(path, text)
+                Finding(("matrix",), f"{point.label}: {text}") if is_varied else Finding(path, text)
             )
 
     study = point.study

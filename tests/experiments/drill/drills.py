@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.experiments.commands import command, topology
+from tests.experiments.commands import command, manifest_of, topology
 from wanlat.experiments.drill.runner import STAGES
 
 SHORT = """
@@ -61,10 +61,6 @@ def started(file: str, out: Path, *options: str, unproved: bool = False) -> subp
     run = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     await_that((out / "manifest.json").exists, run)
     return run
-
-
-def manifest_of(bundle: Path) -> Any:
-    return json.loads((bundle / "manifest.json").read_text())
 
 
 def reached(run: subprocess.Popen[str], out: Path, stage: str) -> None:

@@ -49,7 +49,7 @@ import json, shutil, subprocess, sys
 from pathlib import Path
 from wanlat.experiments import session
 from wanlat.experiments.drill import runner
-from wanlat.experiments.drill.prepare import prepare
+from wanlat.experiments.drill.prepare import load, prepare
 
 directory, when, how = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 disk = directory / "disk"
@@ -76,10 +76,10 @@ def report(stage, *_):
         fill()
 
 if when == "at the end":
-    everything = runner._carry_out
-    runner._carry_out = lambda *run: (everything(*run), fill())
+    everything = runner._run
+    runner._run = lambda *run: (everything(*run), fill())
 
-made = prepare(str(directory / "drill.yaml"), system="quorum", directory=disk / "bundle")
+made = prepare(load(str(directory / "drill.yaml")), system="quorum", directory=disk / "bundle")
 outcome = runner.run(made, report)
 assert is_full
 shutil.copytree(disk / "bundle", directory / "full")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.commands import manifest_of
 from tests.experiments.drill.drills import (
     PHASES,
     SHORT,
     await_that,
     drill,
-    manifest_of,
     reached,
     started,
     writes_of,

@@ -16,10 +16,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import node_of, samples_of
-from tests.experiments.drill.drills import PHASES, SHORT, STAGES, drill, manifest_of
+from tests.experiments.commands import manifest_of, node_of, samples_of
+from tests.experiments.drill.drills import PHASES, SHORT, STAGES, drill
 from tests.late_network import accepting_late_packets
-from wanlat.experiments.drill.prepare import PreparedDrill, prepare
+from wanlat.experiments.drill.prepare import PreparedDrill, load, prepare
 from wanlat.experiments.drill.runner import run
 from wanlat.experiments.drill.timeline import WARMUP_S
 from wanlat.experiments.session import Outcome
@@ -82,7 +82,7 @@ def once(happens: threading.Event, act: Any) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     directory = tmp_path_factory.mktemp("drill")
-    made = prepare(drill(directory, FAULTS, HEAD), system="quorum", directory=directory / "b")
+    made = prepare(load(drill(directory, FAULTS, HEAD)), system="quorum", directory=directory / "b")
     taken, told, is_after = made.roles.values(), list[str](), threading.Event()
     bystander = next(node for node in ("n1", "n2", "n3") if (node,) not in taken)
 
@@ -95,7 +95,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
         os.kill(node_of(os.getpid(), bystander), signal.SIGTERM)
 
     with accepting_late_packets("drill"), once(is_after, end_it):
-        outcome = run(made, report, tell_every_s=5)
+        outcome = run(made, report, report_interval_s=5)
     assert outcome.status == "complete", outcome.reason
     return Done(made, outcome, bystander, told)
 

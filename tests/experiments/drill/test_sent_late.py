@@ -12,7 +12,7 @@ from tests.late_network import accepting_late_packets
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.files import find
 from wanlat.experiments.drill.model import Drill, scenario
-from wanlat.experiments.drill.prepare import prepare
+from wanlat.experiments.drill.prepare import load, prepare
 from wanlat.experiments.drill.runner import SentLate
 from wanlat.topologies.units import Duration
 
@@ -39,7 +39,7 @@ def test_requests_that_are_sent_too_late_are_told(late: int, is_told: bool, phas
     for _ in range(50):
         sent.take(row(phase, None))  # never sent: it says nothing
         sent.handed_over("warmup", LATE_NS)
-    said = sent.said()
+    said = sent.warning()
     assert (said is not None) == is_told
     if said is not None:
         assert said.startswith(f"{late} % of the requests of the phase `{phase}` were sent more")
@@ -51,9 +51,9 @@ def test_each_phase_counts_by_itself_and_few_requests_not_at_all() -> None:
     for number in range(1000):
         sent.handed_over("during", 0)
         sent.take(row("before", LATE_NS if number < 2 else 0) if number < 40 else row("after", 0))
-    assert sent.said() is None, "2 of 40"
+    assert sent.warning() is None, "2 of 40"
     sent.take(row("before", LATE_NS))
-    assert (sent.said() or "").startswith("7 % of the requests of the phase `before`")
+    assert (sent.warning() or "").startswith("7 % of the requests of the phase `before`")
 
 
 def test_a_probe_that_connects_to_a_node_that_is_down_blames_no_machine() -> None:
@@ -61,7 +61,7 @@ def test_a_probe_that_connects_to_a_node_that_is_down_blames_no_machine() -> Non
     for _ in range(100):
         sent.handed_over("during", 10**6)
         sent.take(row("during", 30 * 10**9))
-    assert sent.said() is None
+    assert sent.warning() is None
 
 
 def test_a_drill_whose_requests_were_sent_late_is_to_be_begun_again(
@@ -69,7 +69,9 @@ def test_a_drill_whose_requests_were_sent_late_is_to_be_begun_again(
 ) -> None:
     monkeypatch.setattr(runner, "_SENT_LATE_NS", -1)  # each is
     fault = "faults:\n  - {kill: victim, for: 500ms}\n"
-    made = prepare(drill(tmp_path, fault, SHORTEST), system="quorum", directory=tmp_path / "b")
+    made = prepare(
+        load(drill(tmp_path, fault, SHORTEST)), system="quorum", directory=tmp_path / "b"
+    )
     with accepting_late_packets("drill"):
         outcome = runner.run(made)
     assert (outcome.status, outcome.is_late) == ("complete", True)

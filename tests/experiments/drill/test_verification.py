@@ -105,7 +105,7 @@ class Drill:
     def _tell(self, request: Any) -> None:
         header = header_to(self.cluster.target("n1"), deadline_ms=5000)
         with Sender(spawn_on(self.load.lab, "n1"), header, threading.Event()) as sender:
-            assert sender.ask(request).outcome == "ok"
+            assert sender.exchange(request).outcome == "ok"
 
     def verify(self, budget_s: float = 60.0, **options: Any) -> tuple[Verified, list[Line]]:
         options = {"on_progress": lambda *_: None, "deadline_ms": 20_000, **options}
@@ -161,7 +161,7 @@ def test_what_comes_late_is_there_and_is_told(drill: Drill) -> None:
     assert [(line["found"], line["late"], line["passes"]) for line in mine] == [
         ("yes", True, 2)
     ] * 3
-    assert told.found == {"yes": 3 * KEYS}
+    assert told.counts == {"yes": 3 * KEYS}
     assert sum(line.get("late", False) for line in lines) == 3
 
 

@@ -1,4 +1,4 @@
-"""What a study of the operating envelope says, and which mistakes in it are told."""
+"""What a study of the operating envelope searches. (Mistakes in it: `test_config`.)"""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from tests.experiments.commands import study
 from wanlat.bundle.documents import Network
-from wanlat.experiments.config.files import StudyError
 from wanlat.experiments.config.study import load
 from wanlat.experiments.envelope.search import Axis, SequentialTest
 from wanlat.experiments.kinds.envelope import EnvelopeSpec
@@ -44,30 +43,19 @@ def test_a_cluster_is_prepared_near(tmp_path: Path) -> None:
     assert spec.plan.axes[1] == Axis("jitter", 5.0, 2000.0, 0.03, (20.0,))
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ("{promise: {deadline: 3s}}", "window: 2s is shorter than `deadline`, 3s"),
-        ("{rtt: {low: 50ms, high: 20ms}}", "high: 20ms is not more than `low`, which is 50ms"),
-        ("{loss: {low: 0%}}", "low: ends are searched by their ratio; give more than 0"),
-        ("{rtt: {precision: 0%}}", "precision: no search ends at 0; give more"),
-        ("{fails: 96%}", "fails: it is more than 0, less than `holds`"),
-        ("{error: 50%}", "error: it is more than 0 and less than 50 %"),
-        ("{rtts: [5ms]}", "`rtt` takes `low` and `high`"),
-        ("{}\nload: {}", "a study is of one kind"),
-    ],
-)
-def test_mistakes_are_told(tmp_path: Path, spec: str, said: str) -> None:
-    with pytest.raises(StudyError) as error:
-        load(loaded(tmp_path, spec))
-    assert said in str(error.value)
-
-
 def test_without_a_link_between_sites_there_is_nothing_to_search(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has one site\. Choose one of several"):
         prepare(load(loaded(tmp_path, "{}", sites=1)))
     with pytest.raises(UserError, match="atlantis"):
         prepare(load(loaded(tmp_path, "{regions: atlantis}")))
+
+
+def test_a_system_without_objects_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    proto = Path(__file__).parents[3] / "proto" / "bob.proto"
+    service = f"{{service: {{command: [/bin/true], protos: [{proto}]}}}}"
+    keys = f"systems: [service]\noptions: {service}\nendpoints: [bob_storage.BobApi/Ping]\n"
+    with pytest.raises(UserError, match="`envelope` writes and reads objects"):
+        prepare(load(study(tmp_path, f"{keys}envelope: {{}}\n")))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ ETCD = Wish("etcd", mix="Put", **PLANTED)
 def found(wish: Wish) -> list[tuple[str, str | None, float]]:
     """Regions, leader and mean of every placement, the best first."""
     ranking = rank(wish)
-    every = ranking.of(range(1, len(ranking) + 1))
+    every = ranking.placements(range(1, len(ranking) + 1))
     return [("".join(each.regions), each.leader, each.mean_ms) for each in every]
 
 
@@ -45,7 +45,7 @@ def test_a_leader_waits_for_its_nearest_majority_and_others_forward_to_it() -> N
     # In abc, led by a, which waits 10 ms for b: clients in a wait 10 ms; those in d send to c, 70
     # ms away, which sends to a, 30 ms away: 110 ms.
     assert found(ETCD) == [("abc", "a", 60), ("abd", "a", 60), ("acd", "a", 80), ("bcd", "b", 115)]
-    (first,) = rank(ETCD).of([1])
+    (first,) = rank(ETCD).placements([1])
     assert (first.worst_client, first.worst_client_ms) == ("d", 110)
     assert [(each.target, each.way_ms) for each in first.clients] == [("a", 0), ("c", 70)]
     assert [(each.target, each.ms) for each in first.requests] == [("a", 10), ("c", 40)]
@@ -53,19 +53,24 @@ def test_a_leader_waits_for_its_nearest_majority_and_others_forward_to_it() -> N
 
 def test_what_a_lost_region_costs_is_known_and_may_be_ranked_by() -> None:
     # Of abc without a, b and c are the majority, 50 ms apart: 60 and 170 ms, led by b.
-    lost = rank(ETCD).of([1])[0].lost
+    lost = rank(ETCD).placements([1])[0].lost
     assert (lost.region, lost.leader, lost.mean_ms) == ("a", "b", 115)
     by_loss = rank(Wish("etcd", mix="Put", rank_by="lost", **PLANTED))
-    every = [("".join(each.regions), each.lost.mean_ms) for each in by_loss.of(range(1, 5))]
+    every = [("".join(each.regions), each.lost.mean_ms) for each in by_loss.placements(range(1, 5))]
     assert every == [("abc", 115), ("acd", 150), ("abd", 185), ("bcd", 185)]
-    (alone,) = rank(Wish("etcd", topology(), nodes=1, regions="a")).of([1])
+    (alone,) = rank(Wish("etcd", topology(), nodes=1, regions="a")).placements([1])
     assert (alone.lost.mean_ms, alone.lost.leader) == (None, None)
 
 
 def test_the_worst_client_has_another_leader() -> None:
     wish = Wish("etcd", mix="Put", rank_by="worst", **PLANTED)
     assert found(wish)[0] == ("abc", "c", 80)
-    assert [each.worst_client_ms for each in rank(wish).of(range(1, 5))] == [100, 100, 110, 120]
+    assert [each.worst_client_ms for each in rank(wish).placements(range(1, 5))] == [
+        100,
+        100,
+        110,
+        120,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-//! Bulk TCP across a link of 1 ms. How fast it is, `python -m benchmarks.emulation` measures.
+//! Bulk TCP across a link of 1 ms. How fast it is: `docs/results/instrument`.
 
 use std::io::{Read, Write};
 use std::thread;
