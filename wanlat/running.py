@@ -135,8 +135,11 @@ def bar(console: Console) -> Iterator[Reporter]:
 
 @contextmanager
 def reporter(*, log: bool = False) -> Iterator[Reporter]:
-    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`."""
-    if not people().is_terminal or is_quiet():
+    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`.
+
+    As lines where nothing can be drawn over: in a pipe, and on a terminal with TERM=dumb.
+    """
+    if not people().is_interactive or is_quiet():
         yield Reporter(log=log or is_verbose())
         return
     with bar(people()) as shown:
