@@ -114,7 +114,7 @@ def test_what_is_done_side_by_side_is_one_line_a_minute_or_one_table(
 def test_quiet_leaves_results_and_verbose_says_more(capsys: pytest.CaptureFixture[str]) -> None:
     output.be_quiet(True)
     output.remark("remark")
-    output.say("result")
+    output.inform("result")
     with running.reporter(log=True) as report:
         report("stage")
     output.be_quiet(False)

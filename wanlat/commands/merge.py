@@ -9,7 +9,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands.settings import trust
-from wanlat.output import say
+from wanlat.output import inform
 
 
 def merge(
@@ -37,4 +37,4 @@ def merge(
     trust(systems)
     merged = merge_bundles(bundles, out)
     show_any(merged, as_json=as_json, verbose=verbose)
-    say(f"bundle: {merged}")
+    inform(f"bundle: {merged}")

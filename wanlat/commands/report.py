@@ -1,4 +1,4 @@
-"""``wanlat report``: what a bundle says, from it alone; of several, beside each other."""
+"""``wanlat report``: the report of a bundle, from it alone; of several, beside each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, refuse_to_replace, replace_junit, say
+from wanlat.output import emit, inform, refuse_to_replace, replace_junit
 from wanlat.results import messages_of, show_any
 from wanlat.topologies.errors import UserError
 
@@ -49,7 +49,7 @@ def report(
         if out is None:
             raise UserError("Where to? An index is a page and a chart in a directory: -o DIR.")
         for path in (_claims if claims else _index)(bundles, out, force=force):
-            say(f"written: {path}")
+            inform(f"written: {path}")
         return
     if out is None and len(bundles) == 1:
         show_any(bundles[0], as_json=as_json and not bmf, verbose=verbose, svg=svg)
@@ -66,7 +66,7 @@ def report(
     from wanlat.analysis.report import beside
 
     beside(bundles, out, messages_of)
-    say(f"report: {out}")
+    inform(f"report: {out}")
 
 
 def _index(bundles: list[Path], out: Path, *, force: bool) -> tuple[Path, ...]:
@@ -82,7 +82,7 @@ def _claims(bundles: list[Path], out: Path, *, force: bool) -> tuple[Path, ...]:
     from wanlat.experiments.config.claims import publications
 
     refuse_to_replace([out / PAGE], force=force)
-    return (write_claims(bundles, [each.to_dict() for each in publications()], out),)
+    return (write_claims(bundles, [publication.to_dict() for publication in publications()], out),)
 
 
 def _for_ci(bundle: Path, junit: Path | None, bmf: bool) -> None:
@@ -94,7 +94,9 @@ def _for_ci(bundle: Path, junit: Path | None, bmf: bool) -> None:
 
     reports = list(summaries(bundle))
     if junit is not None:
-        suites = [(each["bundle"]["study"], ci.cases_of_report(each)) for each in reports]
+        suites = [
+            (document["bundle"]["study"], ci.cases_of_report(document)) for document in reports
+        ]
         replace_junit(junit, ci.junit(suites))
     if bmf:
         emit(ci.bencher(reports))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wanlat.output import say
+from wanlat.output import inform
 from wanlat.results import messages_of
 from wanlat.running import heed_interruptions
 from wanlat.topologies.errors import UserError
@@ -29,7 +29,7 @@ def view(
 
     heed_interruptions()
     server, address = serve(directory, messages_of)
-    say(f"view: {address}")
+    inform(f"view: {address}")
     try:
         server.serve_forever()
     finally:
