@@ -65,11 +65,9 @@ class Table:
             if isinstance(value, Table):
                 return value
             try:
-                return (
-                    _in_file(value, info)
-                    if isinstance(value, str)
-                    else cls.of_samples(numbers(value))
-                )
+                if isinstance(value, str):
+                    return _in_file(value, info)
+                return cls.of_samples(numbers(value))
             except TableError as error:
                 raise PydanticCustomError("table", "{text}", {"text": str(error)}) from None
 
