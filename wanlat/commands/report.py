@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from wanlat import options as o
 from wanlat.output import emit, inform, refuse_to_replace, replace_junit
 from wanlat.results import messages_of, show_any
@@ -14,22 +12,20 @@ from wanlat.topologies.errors import UserError
 
 
 def report(
-    bundles: Annotated[
-        list[Path], typer.Argument(metavar="BUNDLE...", help="The directory of a run, or several")
-    ],
+    bundles: Annotated[list[Path], o.argument("BUNDLE...", "The directory of a run, or several")],
     out: Annotated[
         Path | None,
         o.option("FILE", "Lay several runs beside each other in this HTML file", "--out", "-o"),
     ] = None,
     index: Annotated[
         bool,
-        typer.Option("--index", help="Index of all bundles below these, into the directory -o"),
+        o.flag("Index of all bundles below these, into the directory -o", "--index"),
     ] = False,
     claims: Annotated[
         bool,
-        typer.Option("--claims", help="Verdicts on what publications claim, of all bundles below"),
+        o.flag("Verdicts on what publications claim, of all bundles below", "--claims"),
     ] = False,
-    svg: Annotated[bool, typer.Option("--svg", help="Draw an SVG beside each PNG")] = False,
+    svg: Annotated[bool, o.flag("Draw an SVG beside each PNG", "--svg")] = False,
     force: o.Force = False,
     junit: o.Junit = None,
     bmf: Annotated[
