@@ -234,7 +234,7 @@ def _compensated(loss: float, duplicate: float) -> tuple[float, float] | None:
 
     netem_enqueue() first chooses whether to duplicate, then whether to drop; a packet chosen for
     both passes once. The copy enters anew and may be lost. With L and D sent, no copy arrives of
-    L (1-D), two of D (1-L)². Asked for: loss, and duplicate of those that are not lost.
+    L (1-D), two of D (1-L)². Requested: loss, and duplicate of those that are not lost.
     """
     if not (loss and duplicate):
         return loss, duplicate
