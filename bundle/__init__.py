@@ -1,8 +1,8 @@
 """What a run leaves on disk: its schema, and the only way to write and to read it.
 
-`documents` has the JSON files, `tables` the columns of the Parquet files, `write` and `read` do
-what they say. A run appends to `NAME.jsonl` while it lasts, and turns that into `NAME.parquet` at
-its end; so a run that was killed can be read too.
+`documents` has the JSON files, `tables` the columns of the Parquet files. A run appends to
+`NAME.jsonl` while it lasts, and turns that into `NAME.parquet` at its end; so a run that was killed
+can be read too.
 """
 
 BIN_NS = 4_000_000

@@ -36,14 +36,14 @@ def opened(path: Path) -> BinaryIO:
     with _directory_of(path) as (directory, name):
         try:
             # A pipe without a writer is not waited for.
-            found = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OPEN, dir_fd=directory)
+            descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OPEN, dir_fd=directory)
         except OSError:
             _refuse_link(directory, name, path)
             raise
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise BundleError(f"{path} is no regular file, as every file of a bundle is.")
-    return os.fdopen(found, "rb")
+    return os.fdopen(descriptor, "rb")
 
 
 def is_file(path: Path) -> bool:
@@ -61,11 +61,11 @@ def appended(path: Path) -> BinaryIO:
     with _directory_of(path) as (directory, name):
         try:
             how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _OPEN
-            found = os.open(name, how, 0o666, dir_fd=directory)
+            descriptor = os.open(name, how, 0o666, dir_fd=directory)
         except OSError:
             _refuse_link(directory, name, path)
             raise
-    return os.fdopen(found, "ab", buffering=0)
+    return os.fdopen(descriptor, "ab", buffering=0)
 
 
 @contextmanager
@@ -117,12 +117,12 @@ def _directory_of(path: Path, *, make: bool = False) -> Iterator[tuple[int, str]
         root.mkdir(parents=True, exist_ok=True)
     directory = os.open(root, _DIRECTORY)
     try:
-        for each in way:
+        for part in way:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(each, dir_fd=directory)
-            _refuse_link(directory, each, path)
-            inner = os.open(each, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+                    os.mkdir(part, dir_fd=directory)
+            _refuse_link(directory, part, path)
+            inner = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
             os.close(directory)
             directory = inner
         yield directory, name

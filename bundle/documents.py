@@ -1,9 +1,9 @@
-"""The JSON documents of a bundle as models: what each file says, and in which units.
+"""The JSON documents of a bundle as models: the contents of each file, and their units.
 
 Whoever runs something makes them, whoever reads a bundle gets them checked. A key that is not here
-is an error on both sides, so that none is misspelt, and none is read that nobody writes; what is
-`Json` is a document of another room's, or, as docs/reference/bundle.md says, of one writer and one
-reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
+is an error on both sides, so that none is misspelt, and none is read that is never written; what is
+`Json` is a document of another room's, or, as docs/reference/bundle.md states, of one writer and
+one reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SCHEMA_VERSION = 2
 """Of a bundle; a reader refuses what is newer than itself."""
 
 Status = Literal["running", "complete", "interrupted", "failed"]
-"""How a run ended; what says `running` and has no process any more was killed."""
+"""How a run ended; what is `running` and has no process any more was killed."""
 
 NOT_SENT = "not_sent"
 OUTCOMES = ("ok", "fail", "unknown", NOT_SENT)
-"""Of a request: acknowledged, certainly not executed, nobody knows, not sent by this machine."""
+"""Of a request: acknowledged, certainly not executed, not known, not sent by this machine."""
 LOCAL, REMOTE, UNKNOWN = "local", "remote", "unknown"
 PLACEMENTS = (LOCAL, REMOTE, UNKNOWN)
 """Of a request's key: whether the target node has a replica of it; in the order of tables."""
@@ -111,10 +111,10 @@ class System(Program):
 
     `objects`: its endpoint for each operation on objects: write, read, delete, exists, list;
     `roles`: the nodes that have a part of their own, such as its `leader`;
-    `least_round_trips`: what no store beats whose replicas are at the same places, and why;
-    `promised_round_trips`: what the system's own protocol takes; `decides`: of endpoints whose
-    requests differ in round trips, what decides that. `files`: the SHA-256 of every other file that
-    takes part, and the text of those that are its `definition`.
+    `least_round_trips`: what no store beats with replicas at the same places, and why;
+    `promised_round_trips`: what the system's own protocol takes; `decides`: of endpoints with
+    requests that differ in round trips, what decides that. `files`: the SHA-256 of every other file
+    that takes part, and the text of those that are its `definition`.
     """
 
     files: Mapping[str, str] = {}
@@ -169,7 +169,7 @@ class LoadClient(Document):
     `cores`: that it may use; in a lab the store's processes are on the same ones. `cpu_share` is of
     all of them; those of the busiest thread, and of verifying bodies, of one core. Of a worker's
     time, on average: `waited_share`, it could have run and there was no core (null: not known);
-    `computed_share`, it ran; `between_share`, it had begun, and no request was in flight.
+    `computed_share`, it ran; `between_share`, it had started, and no request was in flight.
     """
 
     cores: int
@@ -312,7 +312,7 @@ class Load(Open):
 
 
 class Sampling(Open):
-    """How resources were sampled, and at what cost; `stretched`, `failed`: why not as asked."""
+    """How resources were sampled, and at what cost; `stretched`, `failed`: why not as requested."""
 
     every_s: int | float | None = None
     cost_cpu_share: int | float | None = None
@@ -359,7 +359,7 @@ class Manifest(Document):
     memory_bytes: int | None = None
     """Of the machine."""
     requested: Json | None = None
-    """What the command line requested that no study says."""
+    """What the command line requested that is in no study."""
     claims: Sequence[Json] = ()
     """Those that are judged, as their files have them."""
     systems: Sequence[System] = ()
@@ -389,7 +389,7 @@ class Manifest(Document):
     max_network_error_ms: float | None = None
     """The network may have been so late during a request that counts; absent: not known."""
     program_overhead: Mapping[str, ProgramOverhead] = {}
-    """Of systems whose requests a program makes, by their names."""
+    """Of systems with a program that makes their requests, by their names."""
     budget: Sequence[Budgeted] = ()
     """How many samples were planned, and why."""
     load: Mapping[str, Load] = {}
@@ -411,23 +411,23 @@ class Manifest(Document):
     reached: str | None = None
     """The last stage: `lab`, `calibrated`, `ready`, `filled`, a phase, `healed`, … `done`."""
     failures: Sequence[str] = ()
-    """What did not hold, besides what samples and ledger say."""
+    """What did not hold, besides what samples and ledger show."""
 
     # Of several drills.
     drills: Sequence[Json] = ()
     """Each as its file has it."""
     how: Json | None = None
-    """On which systems, how often, and what else the command line said."""
+    """On which systems, how often, and what else the command line set."""
 
     # Of both, and of a matrix.
     parameters: Sequence[Parameter] = ()
     """What is varied."""
     topologies: Mapping[str, Json] = {}
-    """Those that it was begun with, by name."""
+    """Those that it was started with, by name."""
     adopted: Mapping[str, str] = {}
     """The directories of systems of the user's own."""
     attempts: int = 1
-    """How often it was begun."""
+    """How often it was started."""
     resumed: Sequence[str] = ()
     """When."""
     shard: str | None = None
@@ -454,7 +454,7 @@ class Manifest(Document):
 
     def system(self, name: str) -> System | None:
         """The system of that name; None where it was not measured."""
-        return next((each for each in self.systems if each.name == name), None)
+        return next((system for system in self.systems if system.name == name), None)
 
 
 class Quantiles(Open):
@@ -480,7 +480,7 @@ class Pair(Open):
     lost: int | None = None
     reasons: Sequence[str] = ()
     only_late: bool | None = None
-    """Nothing is wrong but that the machine was late. Null: it was not asked."""
+    """Nothing is wrong but that the machine was late. Null: not known."""
     verdict: Verdict = "pass"
 
 
@@ -493,7 +493,7 @@ class CalibratedPair(Pair):
 
 
 EQUAL_WITHIN = 0.1
-"""Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
+"""Pairs with median RTTs within this fraction of their median count as equally far apart."""
 
 
 class MeasuredRtt(NamedTuple):
@@ -749,8 +749,8 @@ class Regions(Document):
 class Takeover(Document):
     """What came of the death of the node that led: `killed`, at `killed_ns`.
 
-    Seconds from then until another one, `led`, said that it leads, and until a write that was sent
-    afterwards was acknowledged; null: not within `waited_s`.
+    Seconds from then until another one, `led`, reported that it leads, and until a write that was
+    sent afterwards was acknowledged; null: not within `waited_s`.
     """
 
     killed: str
@@ -782,7 +782,7 @@ class Envelope(Growing):
     """How far one system's cluster kept its promise, and every network that it was tested on.
 
     `leads`: whether its leader is known, so that a change of it is seen. `is_complete`: all limits
-    were found, asked again and approached. `price`: where the study asks for `kills`.
+    were found, tested again and approached. `price`: where the study has `kills`.
     """
 
     system: str

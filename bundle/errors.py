@@ -1,4 +1,4 @@
-"""What can be wrong with a bundle, said so that its owner can act on it."""
+"""What can be wrong with a bundle, worded so that its owner can act on it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NoSamplesError(BundleError):
 
 @contextmanager
 def refusing(directory: Path) -> Iterator[None]:
-    """Turn whatever reading a bundle runs into, and nobody foresaw, into a BundleError.
+    """Turn whatever reading a bundle runs into unforeseen into a BundleError.
 
     Files are checked as they are read, but not every value in them: that of a claim, for example.
     What the machine or the installation lacks is passed on: no bundle is behind that.

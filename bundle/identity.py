@@ -1,6 +1,6 @@
 """Whether two manifests name the same programs: what is not the same, in words.
 
-A program is its own file, all that was installed with it, what its definition says, and what else
+A program is its own file, all that was installed with it, what its definition states, and what else
 takes part; two of one version may differ in any of them.
 """
 
@@ -28,19 +28,19 @@ def unlike(old: Sequence[Entry | Program], new: Sequence[Entry | Program]) -> di
     """Return what differs by names of programs, of those in both. One may be in either several
     times, with other options, and has then to be like one of the other's.
     """
-    found = dict[str, list[str]]()
+    differing = dict[str, list[str]]()
     before = [_stated(program) for program in old]
     for entry in map(_stated, new):
-        known = [each for each in before if each["name"] == entry["name"]]
-        each_differs = [differences(each, entry) for each in known]
-        if known and all(each_differs):
-            found.setdefault(entry["name"], min(each_differs, key=len))
-    return found
+        known = [program for program in before if program["name"] == entry["name"]]
+        candidates = [differences(program, entry) for program in known]
+        if known and all(candidates):
+            differing.setdefault(entry["name"], min(candidates, key=len))
+    return differing
 
 
 def in_words(differs: Mapping[str, Sequence[str]]) -> str:
     """Return what `unlike` found as one text."""
-    return "; ".join(f"{name}: {listing(each, at_most=_SHOWN)}" for name, each in differs.items())
+    return "; ".join(f"{name}: {listing(texts, at_most=_SHOWN)}" for name, texts in differs.items())
 
 
 def _stated(program: Entry | Program) -> Entry:
@@ -50,7 +50,7 @@ def _stated(program: Entry | Program) -> Entry:
 def _of_program(old: Entry, new: Entry) -> Iterator[str]:
     if _differ(old, new, "sha256"):
         was, is_ = (f"{e.get('version')} (sha256 {e['sha256'][:12]})" for e in (old, new))
-        made = [listing(each.get("toolchain") or ()) for each in (old, new)]
+        made = [listing(program.get("toolchain") or ()) for program in (old, new)]
         tools = f", made by {made[0]} against {made[1]}" if made[0] != made[1] else ""
         yield f"its program, {was} against {is_}{tools}"
     elif _differ(old, new, "files_sha256"):
@@ -73,7 +73,7 @@ def _of_files(old: Entry, new: Entry) -> Iterator[str]:
         if None in (before.get(name), after.get(name)):
             yield f"`{printable(name)}`, which only one of them has"
             continue
-        texts = [(each.get("definition") or {}).get(name) for each in (old, new)]
+        texts = [(program.get("definition") or {}).get(name) for program in (old, new)]
         yield f"`{printable(name)}`{'' if None in texts else _first_line(*map(str, texts))}"
 
 
@@ -86,12 +86,17 @@ def _first_line(old: str, new: str) -> str:
 
 
 def _of_companions(old: Entry, new: Entry) -> Iterator[str]:
-    before, after = ({e["name"]: e for e in each.get("beside") or ()} for each in (old, new))
+    before, after = (
+        {companion["name"]: companion for companion in program.get("beside") or ()}
+        for program in (old, new)
+    )
     for name in sorted({*before, *after}):
         if name not in before or name not in after:
             yield f"{show(name)}, which stands before one of them alone"
         else:
-            yield from (f"{name}: {each}" for each in differences(before[name], after[name]))
+            yield from (
+                f"{name}: {difference}" for difference in differences(before[name], after[name])
+            )
 
 
 def _differ(old: Entry, new: Entry, key: str) -> bool:

@@ -59,7 +59,7 @@ class Records:
 
 
 def read_records(path: Path) -> Records:
-    """Read a file of records, also one whose writer was killed (a torn last record is left out).
+    """Read a file of records, also of a writer that was killed (a torn last record is left out).
 
     Raises BundleError when it is none or damaged, OSError when it cannot be read.
     """
@@ -72,8 +72,8 @@ def read_records(path: Path) -> Records:
         )
     rows = np.frombuffer(content, RECORD, count)[1:]
     names, endpoints = (
-        {int(each["error"]): _name_in(each.tobytes()) for each in rows[rows["endpoint"] == what]}
-        for what in (_NAME, _ENDPOINT)
+        {int(row["error"]): _name_in(row.tobytes()) for row in rows[rows["endpoint"] == kind]}
+        for kind in (_NAME, _ENDPOINT)
     )
     rows = rows[rows["endpoint"] < _ENDPOINT]
     if (rows["endpoint"] >= len(OPERATIONS)).any() or (rows["outcome"] >= len(OUTCOMES)).any():

@@ -44,7 +44,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of values on one system; `entry` is what points.json says of it.
+    """One combination of values on one system; `entry` is that of points.json.
 
     `values` are those of the matrix' parameters by their keys, as the study has them ("50KiB", 2).
     """
@@ -59,7 +59,7 @@ class Point:
 
     @property
     def bundle(self) -> Run | None:
-        """What it left, read when first asked for; None where that cannot be read."""
+        """What it left, read at its first use; None where that cannot be read."""
         return self._read[0]
 
     @property
@@ -88,8 +88,8 @@ class Point:
         own = self.bundle.manifest if self.bundle else None
         for study in (own and own.study and own.study.model_dump(), self.study):
             for key in keys:
-                if (found := _dotted(study, key)) is not None:
-                    return found
+                if (value := _dotted(study, key)) is not None:
+                    return value
         is_nodes = parameter == "nodes"
         return (own and len(own.site_of_node)) or None if is_nodes else None
 
@@ -132,31 +132,31 @@ class Matrix(Source):
 
     @property
     def untrusted(self) -> list[str]:
-        """The names of complete points whose network was not as asked for."""
+        """The names of complete points with a network that was not as requested."""
         return [p.name for p in self.complete if p.bundle and not p.bundle.is_trusted]
 
     @property
     def hosts(self) -> Mapping[str, list[str]]:
         """The machines that complete points were measured on, with the names of these points."""
-        found: dict[str, list[str]] = {}
+        points_of: dict[str, list[str]] = {}
         for point in self.complete:
             if point.bundle and (host := point.bundle.manifest.host):
-                found.setdefault(host, []).append(point.name)
-        return found
+                points_of.setdefault(host, []).append(point.name)
+        return points_of
 
     @cached_property
     def mixed_programs(self) -> Mapping[str, list[str]]:
         """What differs in a system between clusters of one combination, by the system's name."""
         first: dict[tuple[str, str], Run] = {}
-        found: dict[str, list[str]] = {}
+        differing: dict[str, list[str]] = {}
         for point in self.complete:
             assert point.bundle is not None
-            values = {key: of for key, of in point.values.items() if key not in REPEATED}
+            values = {key: value for key, value in point.values.items() if key not in REPEATED}
             one = first.setdefault((point.system, repr(sorted(values.items()))), point.bundle)
             before, now = one.manifest.systems, point.bundle.manifest.systems
             for name, differs in unlike(before, now).items():
-                found.setdefault(name, differs)
-        return found
+                differing.setdefault(name, differs)
+        return differing
 
     def varies(self, parameter: str) -> bool:
         """Whether `parameter` takes several values in this matrix."""
@@ -183,7 +183,7 @@ def read_source(
 
 
 def read_matrix(directory: Path | str) -> Matrix:
-    """Read the matrix in `directory`; points' bundles are read when asked for.
+    """Read the matrix in `directory`; points' bundles are read when they are used.
 
     Raises BundleError where it is no matrix, of a newer format, or damaged.
     """
@@ -195,21 +195,21 @@ def read_matrix(directory: Path | str) -> Matrix:
     if document is None:
         raise BundleError(f"{directory} has no {documents.Points.FILE}: it is no matrix's bundle.")
     # Points are shuffled: the manifest has the values as the study does.
-    listed = {each.name: list(each.values) for each in manifest.parameters}
-    found = {each.name: listed.get(each.name, list(each.values)) for each in document.parameters}
-    parameters = tuple(_parameters(found))
+    listed = {axis.name: list(axis.values) for axis in manifest.parameters}
+    axes = {axis.name: listed.get(axis.name, list(axis.values)) for axis in document.parameters}
+    parameters = tuple(_parameters(axes))
     study = manifest.study.model_dump() if manifest.study else {}
     points = [
-        Point(each.name, each.system, each.values, directory / each.directory, each, study)
-        for each in document.points
+        Point(entry.name, entry.system, entry.values, directory / entry.directory, entry, study)
+        for entry in document.points
     ]
     systems = [str(name) for name in study.get("systems") or ()]
 
     def place(point: Point) -> tuple[int, ...]:
-        of = (
+        own = (
             next((point.values[k] for k in p.keys if k in point.values), None) for p in parameters
         )
-        at = [_place(value, p.values) for value, p in zip(of, parameters, strict=True)]
+        at = [_place(value, p.values) for value, p in zip(own, parameters, strict=True)]
         return (*at, _place(point.system, systems), point.entry.point)
 
     return Matrix(directory, manifest, parameters, tuple(sorted(points, key=place)))

@@ -1,7 +1,7 @@
 """What came of a request, and which of it is the store's.
 
 `not_sent`: the client's machine could not send it (no descriptor, no port, no memory; a client
-program that never became ready or died before it read the request). It says nothing of the store,
+program that never became ready or died before it read the request). It is no fault of the store,
 so it is in no availability and opens no outage. Another thing is a request that was due and
 `EXPIRED`: it waited in line for answers of the store until its deadline was too near. That is the
 store's slowness, and counts against it; its outcome is `fail`, and it has no start.
@@ -15,7 +15,7 @@ from wanlat.bundle.documents import NOT_SENT
 
 EXPIRED = "expired: earlier requests were still waiting"
 MOST_NOT_SENT = 0.01
-"""The share of what was due beyond which a run says nothing of the store, and fails."""
+"""The share of what was due beyond which a run proves nothing about the store, and fails."""
 
 _MACHINE = re.compile(
     r"[^:]* (did not become ready|cannot be started)(:|$)"
@@ -33,12 +33,12 @@ def outcome_of(outcome: str, error: str | None) -> str:
 
 
 def are_too_many(not_sent: int, due: int) -> bool:
-    """Whether so many of the requests that were due were not sent that the rest says nothing."""
+    """Whether so many of the requests that were due were not sent that the rest proves nothing."""
     return not_sent > MOST_NOT_SENT * due
 
 
 def why_too_many(not_sent: int, due: int, error: str | None = None) -> str:
-    """Say that a run is of no use because of that, and the way out."""
+    """The reason why a run is of no use because of that, and the way out."""
     last = f" (such as: {error})" if error else ""
     return (
         f"{not_sent:,} of {due:,} requests could not be sent by this machine{last}, more than "

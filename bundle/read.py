@@ -1,6 +1,6 @@
-"""Reading a bundle: every file is checked on the way in, and says what is wrong with it.
+"""Reading a bundle: every file is checked on the way in, and its errors name what is wrong.
 
-A run that was killed leaves `NAME.jsonl`, whose last line may be cut short; a run that ended has
+A run that was killed leaves `NAME.jsonl`, and its last line may be cut short; a run that ended has
 `NAME.parquet`. Where both exist the run died while converting, so the lines, which are removed
 last, are the complete ones.
 """
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from wanlat.bundle import beneath
 from wanlat.bundle.beneath import POINTS
-from wanlat.bundle.documents import SCHEMA_VERSION, Document, Manifest
+from wanlat.bundle.documents import SCHEMA_VERSION, Document, Manifest, Point, Points
 from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
 ASIDE = ".attempt-"
-"""Follows the name of a point where what an attempt left lies that was begun again."""
+"""Follows the name of a point where what an attempt left lies that was started again."""
 _ENDS = (".jsonl", ".parquet")
 MOST_TABLE_BYTES, MOST_VALUES = 8 << 30, 1 << 30
 """A larger table is refused: uncompressed bytes, words where each stands; rows times columns."""
@@ -76,13 +76,20 @@ def read_document(directory: Path, model: type[D]) -> D | None:
     return _checked(model, read_json(path), path) if beneath.is_file(path) else None
 
 
+def complete_points(directory: Path) -> list[Point]:
+    """The complete points of a matrix or of several drills; none of one run. Raises BundleError."""
+    document = read_document(directory, Points)
+    points = document.points if document else ()
+    return [point for point in points if point.status == "complete"]
+
+
 def bundles_below(place: Path) -> list[Path]:
     """All bundles below `place`, and itself, if it is one; in the order of their names.
 
-    Not what attempts left that were begun again: they would count as replicates.
+    Not what attempts left that were started again: they would count as replicates.
     """
-    found = {path.parent for path in place.glob("**/manifest.json")}
-    return sorted(path for path in found if path == place or ASIDE not in path.name)
+    directories = {path.parent for path in place.glob("**/manifest.json")}
+    return sorted(path for path in directories if path == place or ASIDE not in path.name)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -119,12 +126,12 @@ def _checked(model: type[D], document: object, path: Path) -> D:
         return model.model_validate(document)
     except ValidationError as error:
         mistakes = [
-            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
-            for each in error.errors(include_url=False, include_input=False)
+            f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}"
+            for mistake in error.errors(include_url=False, include_input=False)
         ]
         more = f" (and {n} more)" if (n := len(mistakes) - _MOST_MISTAKES) > 0 else ""
-        told = "; ".join(mistakes[:_MOST_MISTAKES])
-        raise BundleError(f"{path} is damaged: {told}{more}. {_AGAIN}") from error
+        text = "; ".join(mistakes[:_MOST_MISTAKES])
+        raise BundleError(f"{path} is damaged: {text}{more}. {_AGAIN}") from error
 
 
 def read_table(
@@ -149,11 +156,11 @@ def read_table(
     try:
         with beneath.opened(table) as file:
             known = pq.read_schema(file).names
-        columns = [each for each in known if kinds is None or each in kinds]
-        words = [each for each in columns if kinds and kinds[each] == "string"]
+        columns = [name for name in known if kinds is None or name in kinds]
+        words = [name for name in columns if kinds and kinds[name] == "string"]
         with parquet_file(table, columns, words) as file:
-            found = pq.read_table(file, columns=columns, read_dictionary=words)
-        return found.to_pandas(self_destruct=True, split_blocks=True), table, False
+            rows_read = pq.read_table(file, columns=columns, read_dictionary=words)
+        return rows_read.to_pandas(self_destruct=True, split_blocks=True), table, False
     except (OSError, pa.ArrowException) as error:
         raise _not_parquet(table, error) from error
 
@@ -173,7 +180,7 @@ def read_records(directory: Path, name: str) -> tuple[list[dict[str, Any]], Path
 def parquet_file(
     path: Path, columns: Sequence[str] | None = None, as_categories: Sequence[str] = ()
 ) -> Iterator[BinaryIO]:
-    """Yield a table of a bundle, open, whose `columns` (None: all) fit into memory.
+    """Yield a table of a bundle, open, with `columns` (None: all) that fit into memory.
 
     A few bytes of Parquet may stand for any number of rows, and for a long word in each of them;
     but for `as_categories`. Raises BundleError for what is larger than a table of a run can be,
@@ -205,7 +212,7 @@ def _refuse_larger(
         raise _too_large(path, f"{MOST_TABLE_BYTES >> 30} GiB")
     if known.num_rows * size_bytes <= MOST_TABLE_BYTES:  # as if each row had all of it
         return []
-    return [each for each in _words(table) if each in names and each not in as_categories]
+    return [name for name in _words(table) if name in names and name not in as_categories]
 
 
 def _refuse_longer(path: Path, file: BinaryIO, words: Sequence[str]) -> None:
@@ -217,10 +224,10 @@ def _refuse_longer(path: Path, file: BinaryIO, words: Sequence[str]) -> None:
     read_bytes = 0
     with pq.ParquetFile(file) as table:
         by_word = [
-            each
-            for each in words
-            if not pa.types.is_nested(table.schema_arrow.field(each).type)
-            and not _is_front_coded(table.metadata, each)
+            name
+            for name in words
+            if not pa.types.is_nested(table.schema_arrow.field(name).type)
+            and not _is_front_coded(table.metadata, name)
         ]
     file.seek(0)
     with pq.ParquetFile(file, read_dictionary=by_word) as table:
@@ -251,11 +258,15 @@ def _is_front_coded(known: pq.FileMetaData, name: str) -> bool:
 
 
 def _words(table: pq.ParquetFile) -> list[str]:
-    """The columns whose values have no fixed size."""
+    """The columns with values of no fixed size."""
     import pyarrow as pa
 
     fixed = (pa.types.is_primitive, pa.types.is_null)
-    return [each.name for each in table.schema_arrow if not any(is_(each.type) for is_ in fixed)]
+    return [
+        column.name
+        for column in table.schema_arrow
+        if not any(is_fixed(column.type) for is_fixed in fixed)
+    ]
 
 
 def _too_large(path: Path, bound: str) -> BundleError:
@@ -309,7 +320,7 @@ def read_some(
     path, parts, begin = directory / f"{name}.parquet", [], 0
     try:
         with parquet_file(path, columns) as opened, pq.ParquetFile(opened) as file:
-            known = [each for each in columns if each in file.schema_arrow.names]
+            known = [name for name in columns if name in file.schema_arrow.names]
             parts.append(file.schema_arrow.empty_table().select(known))
             for number in range(file.num_row_groups):
                 end = begin + file.metadata.row_group(number).num_rows

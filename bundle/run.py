@@ -25,9 +25,9 @@ MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
 UNCOUNTED_PHASES = ("prepare", "warmup")
 IDLE_PHASE = "idle"
-"""What of a study under load says how fast its endpoints are: the probe client before the load."""
+"""What of a study under load shows how fast its endpoints are: the probe client before the load."""
 HEALTHY_PHASE = "before"
-"""What of a drill says how fast its endpoints are: the phase in which nothing is broken yet."""
+"""What of a drill shows how fast its endpoints are: the phase in which nothing is broken yet."""
 
 HOW_ENDED = {
     "planned": "was never begun",
@@ -124,8 +124,8 @@ class Run(Source):
 
         Light where there are millions.
         """
-        found: pd.DataFrame | None = self.derived.get("timed")
-        return self.measured if found is None else found
+        timed: pd.DataFrame | None = self.derived.get("timed")
+        return self.measured if timed is None else timed
 
     @property
     def lacking(self) -> str | None:
@@ -145,34 +145,34 @@ class Run(Source):
 
         None where it is not known of them: under netem, and of older bundles.
         """
-        found: tuple[float, float, float] | None = self.derived.get("network_error_ms")
-        return found
+        quantiles: tuple[float, float, float] | None = self.derived.get("network_error_ms")
+        return quantiles
 
     @property
     def is_drill(self) -> bool:
-        """Whether a drill left it: `wanlat.analysis.figures.drill` has more to say of it."""
+        """Whether a drill left it: `wanlat.analysis.figures.drill` has more of it."""
         return self.manifest.kind == "drill"
 
     @property
     def is_load(self) -> bool:
         """Whether it was run under load, so that its single requests are the probe client's."""
-        return _asks_for(self.manifest, "load")
+        return _has_part(self.manifest, "load")
 
     @property
     def is_reclaim(self) -> bool:
         """Whether it was run to see what becomes of the space of removed objects."""
-        return _asks_for(self.manifest, "reclaim")
+        return _has_part(self.manifest, "reclaim")
 
     @property
     def is_envelope(self) -> bool:
         """Whether it was run to see how far apart a cluster may be."""
-        return _asks_for(self.manifest, "envelope")
+        return _has_part(self.manifest, "envelope")
 
     @property
     def has_rtt_steps(self) -> bool:
         """Whether it was run at several RTTs, to count round trips."""
         steps = self.directory / documents.RttSteps.FILE
-        return _asks_for(self.manifest, "round_trips") or beneath.is_file(steps)
+        return _has_part(self.manifest, "round_trips") or beneath.is_file(steps)
 
     @property
     def topology(self) -> str:
@@ -182,7 +182,7 @@ class Run(Source):
     @property
     def systems(self) -> tuple[Series, ...]:
         """The systems that the run meant to measure, in the order it took them."""
-        return tuple(Series(each.name, each.version) for each in self.manifest.systems)
+        return tuple(Series(system.name, system.version) for system in self.manifest.systems)
 
     @property
     def is_trusted(self) -> bool:
@@ -210,8 +210,8 @@ def read_run(directory: Path | str, messages_of: MessagesOf = lambda _system: No
 
     Raises BundleError if it is not a bundle, is of a newer format or is damaged, and
     NoSamplesError if not one request was recorded. A drill that was cut short may have none: what
-    it was about to do, and how far it got, is worth reading too; and so may a run whose question is
-    another one than single requests' latency (under load, of disk space), if it answered that.
+    it was about to do, and how far it got, is worth reading too; and so may a run with another
+    question than single requests' latency (under load, of disk space), if it answered that.
     """
     directory = Path(directory)
     manifest = read.read_manifest(directory)
@@ -267,20 +267,20 @@ def _quantiles_ms(errors_ns: pd.Series[int]) -> tuple[float, float, float] | Non
 def _is_of_phase(manifest: Manifest, rows: pd.DataFrame) -> pd.Series[bool]:
     if manifest.kind == "drill":
         return (rows["phase"] == HEALTHY_PHASE) & rows["start_ns"].notna()
-    return rows["phase"] == (IDLE_PHASE if _asks_for(manifest, "load") else MEASURED_PHASE)
+    return rows["phase"] == (IDLE_PHASE if _has_part(manifest, "load") else MEASURED_PHASE)
 
 
-def _asks_for(manifest: Manifest, kind: str) -> bool:
+def _has_part(manifest: Manifest, kind: str) -> bool:
     return bool(getattr(manifest.study, kind, None))
 
 
 def _has_answers_besides(directory: Path, manifest: Manifest) -> bool:
     """Whether a run under load, of disk space or of the envelope left what it was run for."""
-    if _asks_for(manifest, "load"):
+    if _has_part(manifest, "load"):
         return read.has_table(directory, "load") or any((directory / RECORDS).glob("load-*.raw"))
-    if _asks_for(manifest, "envelope"):
+    if _has_part(manifest, "envelope"):
         return beneath.is_file(directory / documents.Envelopes.FILE)
-    return _asks_for(manifest, "reclaim") and read.has_table(directory, "resources")
+    return _has_part(manifest, "reclaim") and read.has_table(directory, "resources")
 
 
 def _why_empty(bundle: Run, recorded: int) -> str:

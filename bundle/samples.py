@@ -25,9 +25,9 @@ TIMED = (
 )
 """The columns that latencies are made of."""
 CHECKED = (*TIMED, "topology", "phase", "error", "start_ns", "network_error_ns")
-"""With what says which rows count: the least that is read of a run."""
+"""With the columns that decide which rows count: the least that is read of a run."""
 _JUDGED = ("start_ns", "elapsed_ns", "object_bytes", "rtt_ms")
-"""What says how late the network was for a request."""
+"""The columns that determine how late the network was for a request."""
 _KINDS = {
     **dict.fromkeys((*_GROUPED, "placement", "client", "error"), "string"),
     **dict.fromkeys(("seq", "start_ns", "connect_ns", "first_byte_ns", "total_ns"), "Int64"),
@@ -53,13 +53,13 @@ def read_samples(
     that check. `may_lack` takes a run without any file of samples for one without samples. Raises
     NoSamplesError, and BundleError where a row cannot be counted one way only.
     """
-    found = read_table(directory, "samples", {name: _KINDS[name] for name in names})
-    if found is None and not may_lack:
+    table = read_table(directory, "samples", {name: _KINDS[name] for name in names})
+    if table is None and not may_lack:
         raise NoSamplesError(
             f"{directory} has no samples: neither samples.parquet nor samples.jsonl is there. "
             "The run ended before its first request, or they were not kept; run it again."
         )
-    frame, path, truncated = found or (pd.DataFrame(), directory, False)
+    frame, path, truncated = table or (pd.DataFrame(), directory, False)
     are_lines = path.suffix == ".jsonl"
     if are_lines:
         frame = _with_network_error(frame, directory)
@@ -112,7 +112,7 @@ def read_rows(directory: Path, at: NDArray[np.intp], names: Sequence[str]) -> pd
 
 
 def _typed(frame: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
-    """A column as its kind, as small as it can be: millions of rows say few different words.
+    """A column as its kind, as small as it can be: millions of rows have few different words.
 
     Words are categories (with "" for who wants to fill in missing ones), and whole numbers of which
     none is missing are plain ones. Raises BundleError.
@@ -136,7 +136,7 @@ def _typed(frame: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
 def outcomes_of(frame: pd.DataFrame) -> pd.Series[Any]:
     """The outcomes of requests, as `wanlat.bundle.outcomes.outcome_of` has them."""
     words = frame["error"].astype("category").cat
-    ours = [each for each in words.categories if outcome_of("fail", str(each)) == NOT_SENT]
+    ours = [error for error in words.categories if outcome_of("fail", str(error)) == NOT_SENT]
     is_ours = (frame["outcome"] == "fail") & frame["error"].isin(ours)
     if not is_ours.any():
         return frame["outcome"]

@@ -1,7 +1,7 @@
 """The tables of a bundle: their columns, and what becomes of their lines.
 
 Instants and durations are in nanoseconds (CLOCK_MONOTONIC), sizes in bytes; what is not known is
-null. The fields' metadata says what each column means.
+null. The fields' metadata has the meaning of each column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def schema_of(columns: str) -> pa.Schema:
     """Return the schema of columns, a line each: name, type, and what it means."""
     lines = [line.split(maxsplit=2) for line in columns.strip().splitlines()]
     return pa.schema(
-        [pa.field(name, _TYPES[kind], metadata={"meaning": says}) for name, kind, says in lines]
+        [pa.field(name, _TYPES[kind], metadata={"meaning": text}) for name, kind, text in lines]
     )
 
 
@@ -143,7 +143,7 @@ def compact(schema: pa.Schema) -> dict[str, Any]:
 
     Instants and durations follow each other: of them, differences are stored.
     """
-    numbers = [each.name for each in schema if pa.types.is_int64(each.type)]
+    numbers = [field.name for field in schema if pa.types.is_int64(field.type)]
     return {
         "compression": "zstd",
         "use_dictionary": [name for name in schema.names if name not in numbers],

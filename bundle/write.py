@@ -51,7 +51,7 @@ def now_iso() -> str:
 def default_directory(study: str) -> Path:
     """Return a name for a bundle of ``study`` under ``results/`` that is free now."""
     base = Path("results", f"{study}-{datetime.now():%Y%m%d-%H%M%S}")
-    return next(each for each in _names(base) if not each.exists())
+    return next(name for name in _names(base) if not name.exists())
 
 
 def claim_directory(wanted: Path) -> Path:
@@ -133,7 +133,7 @@ class BundleWriter:
     ) -> None:
         """Write a document of all systems anew, with one of them as it is now. Raises DiskFull."""
         known = read_document(self.directory, kind)
-        others = [each for each in known.systems if each.system != mine.system] if known else []
+        others = [entry for entry in known.systems if entry.system != mine.system] if known else []
         self.write(kind.model_validate({"systems": [*others, mine]}))
 
     def with_network_error(self, rows: pa.Table) -> pa.Table:
@@ -264,7 +264,7 @@ def _no_directory(directory: Path, error: OSError) -> UserError:
 
 
 class Hold:
-    """That nobody else writes to a directory, and room on its disk for the last words.
+    """That no other process writes to a directory, and room on its disk for the last words.
 
     The lock is gone when the process is, however it ends.
     """
@@ -364,8 +364,8 @@ def is_full(error: OSError) -> bool:
 def is_nearly_full(directory: Path) -> bool:
     """Whether the disk has no room for anything that is worth to be measured."""
     with suppress(OSError):
-        found = os.statvfs(directory)
-        return found.f_bavail * found.f_frsize < 4 * _RESERVED_BYTES
+        space = os.statvfs(directory)
+        return space.f_bavail * space.f_frsize < 4 * _RESERVED_BYTES
     return False
 
 

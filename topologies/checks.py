@@ -34,19 +34,19 @@ def link(values: Mapping[str, Any]) -> list[Finding]:
 
 def bursts(values: Mapping[str, Any]) -> list[Finding]:
     """The states of loss in bursts: both are entered, and the bad one is the worse."""
-    found = []
+    findings = []
     for key, state in (("p", "never enters the bad state"), ("r", "never leaves the bad state")):
         if not values[key].value:
             instead = "; without bursts, write `loss: FRACTION`" if key == "p" else ""
-            found.append(Finding((key,), f"`0%` {state}; more than `0%`{instead}"))
+            findings.append(Finding((key,), f"`0%` {state}; more than `0%`{instead}"))
     if values["h"] > values["k"]:
         text = (
             f"the bad state would deliver more ({show(str(values['h']))}) than the good one"
             f" ({show(str(values['k']))}); h and k are what is delivered, where tc wants 1-h and"
             " 1-k"
         )
-        found.append(Finding(("h",), text))
-    return found
+        findings.append(Finding(("h",), text))
+    return findings
 
 
 def _link(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _link(values: Mapping[str, Any]) -> Iterator[Finding]:
         text = f"a packet overtakes those on their way, and the {base} here is 0"
         yield Finding(("reorder",), f"{text}; give a longer one, or remove `reorder`", at_key=True)
     if isinstance(values.get("loss"), dict):
-        yield from (found.under(("loss",)) for found in bursts(values["loss"]))
+        yield from (finding.under(("loss",)) for finding in bursts(values["loss"]))
     if (queue := values.get("queue")) is None:
         return
     if values.get("rate") is None:
@@ -100,15 +100,15 @@ def _jitter(values: Mapping[str, Any], base: str, length: Duration) -> Iterator[
 
 
 def topology(raw: Any) -> list[Finding]:
-    """Every check across a topology file, whose parts may have the wrong type.
+    """Every check across a topology file. Parts of it may have the wrong type.
 
     Such parts are passed over here: the model reports them.
     """
     sites = [_mapping(site) for site in _list(_mapping(raw).get("sites"))]
     names = dict.fromkeys(site["name"] for site in sites if isinstance(site.get("name"), str))
     links = _mapping(raw).get("links", {})
-    found = list(_sites(sites))
-    return [*found, *_links(links, list(names))] if isinstance(links, dict) else found
+    findings = list(_sites(sites))
+    return [*findings, *_links(links, list(names))] if isinstance(links, dict) else findings
 
 
 def _sites(sites: list[dict[Any, Any]]) -> Iterator[Finding]:
@@ -149,7 +149,7 @@ def _links(links: dict[Any, Any], sites: list[str]) -> Iterator[Finding]:
         return
     missing = []
     for a, b in combinations(sites, 2):
-        lacking = [each for each in ((a, b), (b, a)) if each not in given]
+        lacking = [direction for direction in ((a, b), (b, a)) if direction not in given]
         if len(lacking) == 2:
             missing.append(f"between {short(a)} and {short(b)}")
         else:

@@ -1,7 +1,7 @@
 """The errors of wanlat: every one ends a command with an exit code and one readable paragraph.
 
 Raise them where the fact is known, with what is wrong, where, and the way out. The command line
-prints ``str(error)`` and leaves with ``error.exit_code``; nobody else catches them to print them.
+prints ``str(error)`` and leaves with ``error.exit_code``; no other code catches them to print them.
 """
 
 from typing import ClassVar
@@ -20,7 +20,7 @@ class UserError(WanlatError):
 
 
 class MachineError(WanlatError):
-    """The machine cannot do it: something is missing or forbidden; the message says what helps."""
+    """The machine cannot do it: something is missing or forbidden; the message has what helps."""
 
     exit_code: ClassVar[int] = 3
 

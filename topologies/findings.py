@@ -71,7 +71,7 @@ class YamlError(UserError):
         self.mistakes = tuple(mistakes)
 
     @classmethod
-    def of(cls, mistakes: Iterable[Mistake]) -> YamlError:
+    def of_mistakes(cls, mistakes: Iterable[Mistake]) -> YamlError:
         """The error that lists these mistakes, one a line, in the order of the file."""
         every = tuple(mistakes)
         lines = [str(mistake) for mistake in every[:MAX_PRINTED]]

@@ -43,10 +43,10 @@ def imported(
     """
     topology, findings = checked(Document(dict(document)), Topology)
     if topology is None or findings:
-        wrong = "".join(f"\n{path_text(found.path)}: {found.text}" for found in findings[:20])
+        wrong = "".join(f"\n{path_text(finding.path)}: {finding.text}" for finding in findings[:20])
         raise UserError(f"{source} makes no topology:{wrong}")
-    told = tuple(notes)
-    lines = [f"# {_one_line(line)}".rstrip() for line in (*comments, *told)]
+    sentences = tuple(notes)
+    lines = [f"# {_one_line(line)}".rstrip() for line in (*comments, *sentences)]
     lines += [f"{key}: {_flow(document[key])}" for key in ("name", "description")]
     lines.append("sites:")
     for site in document["sites"]:
@@ -57,7 +57,7 @@ def imported(
     lines += [f"  default: {_flow(links['default'])}"] if "default" in links else []
     lines += ["  pairs:"] * bool(links.get("pairs"))
     lines += [f"    - {_flow(pair)}" for pair in links.get("pairs", ())]
-    return Imported("\n".join(lines) + "\n", topology, told)
+    return Imported("\n".join(lines) + "\n", topology, sentences)
 
 
 def host_names(places: Iterable[str], notes: list[str], longest: int = _LONGEST_NAME) -> list[str]:
@@ -76,15 +76,15 @@ def host_names(places: Iterable[str], notes: list[str], longest: int = _LONGEST_
         made[name] = place
     changed = [f"{short(place)} → {name}" for name, place in made.items() if place != name]
     if changed:
-        told = listing(changed, at_most=8)
-        notes.append(f"names that cannot be host names are written otherwise: {told}")
+        names = listing(changed, at_most=8)
+        notes.append(f"names that cannot be host names are written otherwise: {names}")
     return list(made)
 
 
 def _flow(value: Any) -> str:
     """A value as YAML on one line, in quotes where YAML would read something else."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_flow(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_flow, value)) + "]"
     text = str(value)

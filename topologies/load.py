@@ -28,8 +28,8 @@ def load(name_or_path: str | Path) -> Topology:
     """The topology of that name, or in the file at that path.
 
     A shipped name wins over a file of the same name; `./NAME` is always a path. The samples of a
-    `table` are read from the file that it names, beside the topology's. Raises TopologyError,
-    whose message lists every mistake.
+    `table` are read from the file that it names, beside the topology's. Raises TopologyError
+    with every mistake.
     """
     path = find(name_or_path)
 

@@ -40,7 +40,7 @@ class MatrixError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What stands in one cell or line. `ns` is a round trip or a one-way delay, as `Matrix` says.
+    """What stands in one cell or line. `ns`: a round trip or one-way delay, see `Matrix.meaning`.
 
     `jitter_ns` is of the same: around the round trip, or around the one-way delay.
     """
@@ -72,7 +72,7 @@ def read(path: str | Path, *, one_way: bool = False, unit: Unit = "ms") -> Matri
     """Read a matrix. Figures without a unit of their own are in `unit`.
 
     `one_way`: the figures are delays in one direction, not round trips; a column that is named
-    `delay…` says so itself. MatrixError lists every mistake, each with its line.
+    `delay…` has them as well. MatrixError lists every mistake, each with its line.
     """
     reader = _Reader(Matrix(printable(str(path))), unit)
     try:
@@ -97,7 +97,7 @@ class _Reader:
         self._stop_if_wrong()
         (line, header), *others = rows
         columns = [cell.lower() for cell in header]
-        start, end = (next((n for n in columns if n in each), "") for each in (_FROM, _TO))
+        start, end = (next((n for n in columns if n in names), "") for names in (_FROM, _TO))
         self.made.meaning = "delay" if one_way else "rtt"
         cells: Iterable[_Cells] = ()
         if len(set(columns)) < len(columns) or "" in columns[1:]:
@@ -108,36 +108,36 @@ class _Reader:
             # A triangle is a matrix too: a place whose row has nothing of its own may have none.
             self.made.names = tuple(header[1:])
             cells = self._square(header[1:], others)
-        for each in cells:
-            self._enter(*each)
+        for entry in cells:
+            self._enter(*entry)
         if len(self.made.names) < 2 and not self.mistakes:
             self.mistakes.append((line, "a matrix has at least two places"))
         self._stop_if_wrong()
 
     def _stop_if_wrong(self) -> None:
         if self.mistakes:
-            file, told = self.made.file, sorted(self.mistakes)
-            texts = [f"{file} has {len(told)} mistakes:"] if len(told) > 1 else []
-            texts += [f"{file}:{line}: {text}" for line, text in told[:_MOST_PRINTED]]
-            if len(told) > _MOST_PRINTED:
-                texts.append(f"and {len(told) - _MOST_PRINTED} more mistakes")
+            file, mistakes = self.made.file, sorted(self.mistakes)
+            texts = [f"{file} has {len(mistakes)} mistakes:"] if len(mistakes) > 1 else []
+            texts += [f"{file}:{line}: {text}" for line, text in mistakes[:_MOST_PRINTED]]
+            if len(mistakes) > _MOST_PRINTED:
+                texts.append(f"and {len(mistakes) - _MOST_PRINTED} more mistakes")
             raise MatrixError("\n".join(texts))
 
     def _rows(self, text: str) -> Iterator[_Row]:
         """Line number and cells of every line that has some; comments are gathered."""
-        numbered = [(line, each.strip()) for line, each in enumerate(text.splitlines(), start=1)]
-        self.made.comments = tuple(each[1:].strip() for _, each in numbered if each[:1] == "#")
-        lines = [(n, each) for n, each in numbered if each[:1] != "#" and each.strip(" \t,;|")]
+        numbered = [(n, line.strip()) for n, line in enumerate(text.splitlines(), start=1)]
+        self.made.comments = tuple(line[1:].strip() for _, line in numbered if line[:1] == "#")
+        lines = [(n, line) for n, line in numbered if line[:1] != "#" and line.strip(" \t,;|")]
         if not lines:
             raise MatrixError(f"{self.made.file}: there is no line with figures in it")
         delimiter = max(",;\t|", key=lines[0][1].count)
         self.decimal = "." if delimiter == "," else ","
-        for line, each in lines:
+        for number, line in lines:
             try:
-                (cells,) = csv.reader([each], delimiter=delimiter, strict=True)
-                yield line, [cell.strip() for cell in cells]
+                (cells,) = csv.reader([line], delimiter=delimiter, strict=True)
+                yield number, [cell.strip() for cell in cells]
             except csv.Error as problem:
-                self.mistakes.append((line, f"this is not CSV: {problem}"))
+                self.mistakes.append((number, f"this is not CSV: {problem}"))
 
     def _square(self, columns: list[str], rows: list[_Row]) -> Iterator[_Cells]:
         """Sites × sites: the row is where from, the column where to."""
@@ -161,8 +161,8 @@ class _Reader:
         figures = [name for name in header if name.split("_")[0] in _RTT + _DELAY]
         if len(figures) != 1:
             wanted = "`rtt_ms` for round trips, or `delay_ms` for one-way delays"
-            found = listing(map(show, figures)) or "none"
-            text = f"one column has the figures, not {found}; name it {wanted}"
+            named = listing(map(show, figures)) or "none"
+            text = f"one column has the figures, not {named}; name it {wanted}"
             self.mistakes.append((line, text))
             return
         (figure,) = figures

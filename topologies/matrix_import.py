@@ -31,7 +31,7 @@ def import_matrix(
     """Make a topology of a matrix.
 
     Every place becomes a site of `nodes` nodes; between nodes of two sites lies what the matrix
-    says, what it says of a place and itself (unless `inside` is False) lies between its nodes.
+    has for them; its diagonal (unless `inside` is False) lies between the nodes of a place.
     `jitter` is for every link between sites, as a duration or as a part of the figure. `default`
     is for pairs that are missing, and has the matrix's meaning (round trip, or one way). Of a
     round trip that both ends measured, with different results, the mean counts; delays of one
@@ -42,7 +42,7 @@ def import_matrix(
     matrix = read(path, one_way=one_way, unit=unit)
     entries, is_rtt = matrix.entries, matrix.meaning == "rtt"
     ways = 1 if is_rtt else 2  # how often a figure counts in a round trip
-    notes = [f"column `{each}` is not used" for each in matrix.unused]
+    notes = [f"column `{column}` is not used" for column in matrix.unused]
     own = host_names(matrix.names, notes, 32 - len(f"-{nodes}"))
     sites = dict(zip(matrix.names, own, strict=True))
     diagonal = {a: entry.ns * ways for (a, b), entry in entries.items() if a == b and inside}
@@ -51,7 +51,7 @@ def import_matrix(
     missing, pairs = [], []
     for a, b in (combinations if is_rtt else permutations)(sites, 2):
         both = [(a, b), (b, a)] if is_rtt else [(a, b)]
-        given = [entries[each] for each in both if each in entries]
+        given = [entries[direction] for direction in both if direction in entries]
         if not given:
             missing.append(f"{short(a)} to {short(b)}")
             continue
@@ -63,13 +63,13 @@ def import_matrix(
             place = f"{matrix.file}:{given[0].line}: from {short(a)} to {short(b)}"
             raise MatrixError(f"{place}: {problem}") from None
     if missing:
-        told = listing(missing, at_most=5)
+        named = listing(missing, at_most=5)
         if default is None:
             raise MatrixError(
-                f"{matrix.file}: {len(missing)} figures are missing: {told}; fill them in, or say"
+                f"{matrix.file}: {len(missing)} figures are missing: {named}; fill them in, or say"
                 " with --default what they are to be"
             )
-        notes.append(f"{len(missing)} missing figures are {default} by default: {told}")
+        notes.append(f"{len(missing)} missing figures are {default} by default: {named}")
         links["default"] = {"rtt": milliseconds(default.ns * ways)}
     what = "round trips" if is_rtt else "delays"
     source = Path(matrix.file).name
@@ -103,7 +103,7 @@ def _link(
     figure_ns = sum(entry.ns for entry in entries) // len(entries)
     if inside_ns > figure_ns:
         raise ValueError(
-            f"{_told(figure_ns)} is less than the {_told(inside_ns)} that lie inside the two"
+            f"{_ms_text(figure_ns)} is less than the {_ms_text(inside_ns)} that lie inside the two"
             " places; --no-inside leaves the diagonal out"
         )
     ns = figure_ns - inside_ns
@@ -113,7 +113,7 @@ def _link(
         jitters = [jitter.ns if isinstance(jitter, Duration) else round(ns * part)]
     if max(jitters) > ns:
         raise ValueError(
-            f"a jitter of {_told(max(jitters))} is more than the {_told(ns)} between them, so"
+            f"a jitter of {_ms_text(max(jitters))} is more than the {_ms_text(ns)} between them, so"
             " delays would be negative; --jitter takes a part too, such as 5%"
         )
     link = {meaning: milliseconds(ns)}
@@ -129,17 +129,17 @@ def _notes(matrix: Matrix) -> Iterator[str]:
     """What is odd in a matrix."""
     between = {(a, b): entry.ns for (a, b), entry in matrix.entries.items() if a != b}
     if (far := max(between.values(), default=0)) > _FAR_NS:
-        yield f"the largest figure is {_told(far)}; is the unit right (--unit)?"
-    both = [each for each in combinations(matrix.names, 2) if {each, each[::-1]} <= between.keys()]
-    off = {each: abs(between[each] - between[each[::-1]]) for each in both}
+        yield f"the largest figure is {_ms_text(far)}; is the unit right (--unit)?"
+    both = [pair for pair in combinations(matrix.names, 2) if {pair, pair[::-1]} <= between.keys()]
+    off = {pair: abs(between[pair] - between[pair[::-1]]) for pair in both}
     if unlike := sum(map(bool, off.values())):
-        a, b = max(off, key=lambda each: off[each])
+        a, b = max(off, key=lambda pair: off[pair])
         what = "are longer one way than the other."
         if matrix.meaning == "rtt":
             what = "have two different round trips, which both ends measured; the mean is taken."
-        worst = f"Worst: {a} to {b} {_told(between[a, b])}, back {_told(between[b, a])}"
+        worst = f"Worst: {a} to {b} {_ms_text(between[a, b])}, back {_ms_text(between[b, a])}"
         yield f"{unlike} of {len(both)} pairs {what} {worst}"
 
 
-def _told(ns: float) -> str:
+def _ms_text(ns: float) -> str:
     return f"{ns / 10**6:.6g} ms"

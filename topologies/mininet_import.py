@@ -47,7 +47,7 @@ class _Way:
     bw: float = math.inf
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> _Way:
+    def from_options(cls, options: Mapping[str, Any]) -> _Way:
         """From the options of an interface. UserError for a time that tc does not take."""
         bw, delay = options.get("bw"), _ns(options.get("delay"))
         return cls(
@@ -123,15 +123,15 @@ def _built(path: Path, what: str) -> Any:
         first = wanted.partition(",")[0]
         if first not in topos:
             near = did_you_mean(first, list(topos))
-            asked = f"no topology {show(first)}{near}" if first else "not one topology"
+            lacking = f"no topology {show(first)}{near}" if first else "not one topology"
             known = listing(topos, at_most=20) or "none"
-            raise UserError(f"{path} has {asked}; it has {known}; give one, as {path}:NAME")
+            raise UserError(f"{path} has {lacking}; it has {known}; give one, as {path}:NAME")
         return buildTopo(topos, wanted)
     except (UserError, KeyboardInterrupt):
         raise
     except (Exception, SystemExit) as problem:
-        told = f"{type(problem).__name__}: {problem}"
-        raise UserError(f"{path} does not build a topology of Mininet's: {told}") from problem
+        text = f"{type(problem).__name__}: {problem}"
+        raise UserError(f"{path} does not build a topology of Mininet's: {text}") from problem
 
 
 def is_installed() -> bool:
@@ -164,7 +164,7 @@ def _ways(topo: Any, notes: list[str]) -> dict[str, dict[str, _Way]]:
             # As Mininet's Link does: options for both ends win over those for one.
             own = {**(options.get(end) or {}), **both}
             try:
-                ways[near][far] = _Way.of(own)
+                ways[near][far] = _Way.from_options(own)
             except (TypeError, ValueError) as problem:
                 raise UserError(f"the link of {near} and {far}: {problem}") from None
             left_out |= own.keys() - _READ - _PLUGS

@@ -177,7 +177,7 @@ class _Between(YamlModel):
 
 
 class Both(Link, _Between):
-    """A pair of sites whose two directions are alike."""
+    """A pair of sites with two directions that are alike."""
 
     key_hints: ClassVar[dict[str, str]] = Link.key_hints | dict.fromkeys(
         ("from", "to"), "a pair has either `between`, or `from` and `to` for one direction"
@@ -307,7 +307,7 @@ class Links(YamlModel):
 
 
 class Topology(YamlModel):
-    """Sites, their nodes and the links between them, as the YAML file says it."""
+    """Sites, their nodes and the links between them, as in the YAML file."""
 
     name: Name = Field(description="the name of the topology")
     description: StrictStr = Field(default="", description="one line for people")

@@ -63,7 +63,7 @@ class Netem:
 
 
 def netem(impairment: Impairment) -> Netem:
-    """Return the parameters that make netem do what ``impairment`` asks for.
+    """Return the parameters that make netem do what ``impairment`` describes.
 
     Of one that netem cannot do (`unsupported`), they are as near as it gets.
     """
@@ -89,7 +89,7 @@ def netem(impairment: Impairment) -> Netem:
 
 
 def unsupported(impairment: Impairment) -> str | None:
-    """Say what of an impairment netem does not do; None when it does all of it."""
+    """What of an impairment netem does not do; None when it does all of it."""
     return next(_lacks(impairment), None)
 
 
@@ -171,7 +171,7 @@ def rate_32(impairment: Impairment) -> int | None:
 def uniform_jitter_ns(steps: Iterable[Impairment]) -> int:
     """Return the half-width of an even spread with the standard deviation of a whole path.
 
-    For tools whose netem has no other distribution. Never more than the path's delay.
+    For tools with a netem that has no other distribution. Never more than the path's delay.
     """
     path = list(steps)
     jittered = [step for step in path if step.jitter_ns]
@@ -230,11 +230,11 @@ def _table(distribution: str, table: tuple[float, ...], factor: float) -> bytes:
 
 @cache
 def _compensated(loss: float, duplicate: float) -> tuple[float, float] | None:
-    """Return the probabilities to send so that those asked for come out; None: there are none.
+    """Return the probabilities to send so that those requested come out; None: there are none.
 
     netem_enqueue() first chooses whether to duplicate, then whether to drop; a packet chosen for
     both passes once. The copy enters anew and may be lost. With L and D sent, no copy arrives of
-    L (1-D), two of D (1-L)². Asked for: loss, and duplicate of those that are not lost.
+    L (1-D), two of D (1-L)². Requested: loss, and duplicate of those that are not lost.
     """
     if not (loss and duplicate):
         return loss, duplicate

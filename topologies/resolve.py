@@ -64,7 +64,7 @@ class Impairment:
     holds that of an empirical sample. `reorder`: whether jitter may let a packet overtake;
     `overtake`: the part of the packets that leaves at once, ahead of those on their way. `loss`,
     `duplicate`, `corrupt` are probabilities; `bursts` stands in the place of `loss`. None is
-    unlimited (rate) or what `room_bytes` says (queue).
+    unlimited (rate) or `room_bytes` (queue).
     """
 
     delay_ns: int = 0

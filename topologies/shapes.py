@@ -36,15 +36,17 @@ def quantiles(distribution: str) -> tuple[float, ...]:
     Raises ValueError for any other name.
     """
     if distribution == "normal":
-        return standardised([NormalDist().inv_cdf(each) for each in _PROBABILITIES])
+        return standardised([NormalDist().inv_cdf(probability) for probability in _PROBABILITIES])
     if distribution == "pareto":
-        return standardised([(1 - each) ** (-1 / _PARETO_EXPONENT) for each in _PROBABILITIES])
+        return standardised(
+            [(1 - probability) ** (-1 / _PARETO_EXPONENT) for probability in _PROBABILITIES]
+        )
     raise ValueError(f"{distribution} has no quantiles of its own")
 
 
 @lru_cache(maxsize=256)
 def empirical(samples: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the `QUANTILES` quantiles of a sample file, whose values may be in any unit.
+    """Return the `QUANTILES` quantiles of a sample file, with values in any unit.
 
     More samples than that are averaged in groups of neighbours; between fewer, it is interpolated.
     Raises ValueError when all are the same or fewer than two.
@@ -52,7 +54,9 @@ def empirical(samples: tuple[float, ...]) -> tuple[float, ...]:
     ordered = reduced(samples)
     if len(ordered) < 2:
         return standardised(ordered)
-    return standardised([_between(ordered, each * len(ordered) - 0.5) for each in _PROBABILITIES])
+    return standardised(
+        [_between(ordered, probability * len(ordered) - 0.5) for probability in _PROBABILITIES]
+    )
 
 
 def reduced(samples: Sequence[float]) -> list[float]:
@@ -63,7 +67,7 @@ def reduced(samples: Sequence[float]) -> list[float]:
     edges = [place * count // QUANTILES for place in range(QUANTILES + 1)]
     groups = (ordered[a:b] for a, b in pairwise(edges))
     # A mean may be rounded past its group's ends.
-    return [min(max(math.fsum(each) / len(each), each[0]), each[-1]) for each in groups]
+    return [min(max(math.fsum(group) / len(group), group[0]), group[-1]) for group in groups]
 
 
 def standardised(values: Sequence[float]) -> tuple[float, ...]:

@@ -40,7 +40,7 @@ class Table:
         return shapes.empirical(self.samples)
 
     @classmethod
-    def of(cls, samples: Iterable[float]) -> "Table":
+    def of_samples(cls, samples: Iterable[float]) -> "Table":
         """The table of 2 to 1,000,000 samples in any order, or TableError."""
         values = list(samples)
         if not 2 <= len(values) <= MAX_SAMPLES:
@@ -65,7 +65,9 @@ class Table:
             if isinstance(value, Table):
                 return value
             try:
-                return _in_file(value, info) if isinstance(value, str) else cls.of(numbers(value))
+                if isinstance(value, str):
+                    return _in_file(value, info)
+                return cls.of_samples(numbers(value))
             except TableError as error:
                 raise PydanticCustomError("table", "{text}", {"text": str(error)}) from None
 
@@ -121,7 +123,7 @@ def read(path: Path) -> Table:
         for line, text in enumerate(lines, start=1):
             if cell := text.partition("#")[0].strip():
                 numbers.append(_number(cell, line))
-        return Table.of(numbers)
+        return Table.of_samples(numbers)
     except UnreadableFile as problem:
         raise TableError(problem.at(file)) from None
     except TableError as error:

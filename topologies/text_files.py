@@ -1,4 +1,4 @@
-"""A user's text file, read whole; or the sentence that says why it cannot be."""
+"""A user's text file, read whole; or the sentence with the reason why it cannot be."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class UnreadableFile(Exception):
 def read_text(path: Path, what: str, most_bytes: int) -> str:
     """Return the text of a file, without a byte order mark. Raises UnreadableFile.
 
-    `what` says which kind of file is wanted: `a YAML file`.
+    `what`: the kind of file that is wanted, as in `a YAML file`.
     """
     try:
         with path.open("rb") as stream:

@@ -24,7 +24,7 @@ _NUMBER = r"[0-9]{1,20}(?:\.[0-9]{1,20})?"
 
 
 class QuantityError(UserError, ValueError):
-    """A text that is not the quantity it should be. The message says what is allowed."""
+    """A text that is not the quantity it should be. The message has what is allowed."""
 
 
 class Quantity:

@@ -24,15 +24,16 @@ def override(
 ) -> Topology:
     """The topology with every link between sites set to this rtt and this jitter.
 
-    None leaves what the file says. A direction that is given alone gets half of each. Links inside
+    None leaves what the file has. A direction that is given alone gets half of each. Links inside
     a site are left alone. A jitter keeps the shape that the file gives it, and 0 has none.
     TopologyError if a jitter would be too large for its rtt.
     """
     values = topology.to_dict()
     links = values["links"]
-    asked = {key: each for key, each in {"rtt": rtt, "jitter": jitter}.items() if each is not None}
+    options = {"rtt": rtt, "jitter": jitter}
+    given = {key: value for key, value in options.items() if value is not None}
     for link in [*links["pairs"], *([links["default"]] if "default" in links else [])]:
-        for key, whole in asked.items():
+        for key, whole in given.items():
             if "from" in link:
                 link["delay" if key == "rtt" else key] = Duration(whole.ns // 2)
             else:
@@ -42,10 +43,11 @@ def override(
                 link.pop(shape, None)
     made, findings = checked(Document(values), Topology)
     if made is None or findings:
-        what = " and ".join(f"{key} {value}" for key, value in asked.items())
+        what = " and ".join(f"{key} {value}" for key, value in given.items())
         source = f"topology {topology.name} with {what}"
-        raise TopologyError.of(
-            Mistake(source, None, None, path_text(found.path), found.text) for found in findings
+        raise TopologyError.of_mistakes(
+            Mistake(source, None, None, path_text(finding.path), finding.text)
+            for finding in findings
         )
     return made
 

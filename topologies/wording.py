@@ -50,8 +50,8 @@ def listing(names: Iterable[str], conjunction: str = "and", at_most: int | None 
 def closest(word: str, known: Sequence[str]) -> str | None:
     """The known word nearest to this one, or None when none is near."""
     # Comparing takes time in the product of the lengths; no name of ours is that long.
-    found = difflib.get_close_matches(word[:100], known, n=1, cutoff=0.6)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(word[:100], known, n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

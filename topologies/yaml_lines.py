@@ -60,14 +60,14 @@ def load_yaml_model(
             raise NotYamlError("the file is empty")
     except (UnreadableFile, NotYamlError) as problem:
         column = getattr(problem, "column", None)
-        raise error.of([Mistake(file, problem.line, column, "", problem.text)]) from None
+        raise error.of_mistakes([Mistake(file, problem.line, column, "", problem.text)]) from None
     loaded, findings = checked(document, model, path.parent)
     if loaded is not None and not findings:
         findings = list(islice(also(document, loaded), MAX_FINDINGS)) if also is not None else []
         if not findings:
             return loaded
-    mistakes = {_mistake(found, document, file): None for found in findings}
-    raise error.of(sorted(mistakes, key=lambda mistake: mistake.line or 0))
+    mistakes = {_mistake(finding, document, file): None for finding in findings}
+    raise error.of_mistakes(sorted(mistakes, key=lambda mistake: mistake.line or 0))
 
 
 def checked(
@@ -77,17 +77,18 @@ def checked(
 
     `directory` is the one that names of files are relative to; without one they are not read.
     """
-    loaded, told = None, list(document.findings)
+    loaded, findings = None, list(document.findings)
     try:
         loaded = model.model_validate(document.raw, context={"directory": directory})
     except ValidationError as problem:
-        wrong = {found.path for found in told}
-        for each in islice(problem.errors(include_url=False), MAX_FINDINGS):
-            told += [found for found in describe(each, document.raw) if found.path not in wrong]
-    # The checks run whether or not the types are right, so that all mistakes are told at once.
+        wrong = {finding.path for finding in findings}
+        for mistake in islice(problem.errors(include_url=False), MAX_FINDINGS):
+            described_as = describe(mistake, document.raw)
+            findings += [finding for finding in described_as if finding.path not in wrong]
+    # The checks run whether or not the types are right, so that all mistakes are reported at once.
     if issubclass(model, YamlModel):
-        told += model.cross_checks(document.raw)
-    return loaded, list(islice(dict.fromkeys(told), MAX_FINDINGS))
+        findings += model.cross_checks(document.raw)
+    return loaded, list(islice(dict.fromkeys(findings), MAX_FINDINGS))
 
 
 def describe(error: ErrorDetails, raw: Any) -> list[Finding]:
@@ -100,7 +101,7 @@ def describe(error: ErrorDetails, raw: Any) -> list[Finding]:
     wanted, _, rule = kind.partition("_")
     text = error["msg"]
     if kind == "cross_checks":
-        return [found.under(path) for found in context["findings"]]
+        return [finding.under(path) for finding in context["findings"]]
     if kind == "too_short" and len(value) >= context["min_length"]:
         return []  # pydantic counts only the items that are right
     if wanted in _WANTED and rule in ("type", "parsing", "from_float", "attributes_type"):
@@ -135,8 +136,8 @@ def path_in(raw: Any, loc: Sequence[str | int]) -> Place:
     return path
 
 
-def _mistake(found: Finding, document: Document, file: str) -> Mistake:
-    text = found.text
-    if found.see is not None:
-        text += f" (first in line {document.line(found.see)})"
-    return Mistake(file, document.line(found.path), None, path_text(found.path), text)
+def _mistake(finding: Finding, document: Document, file: str) -> Mistake:
+    text = finding.text
+    if finding.see is not None:
+        text += f" (first in line {document.line(finding.see)})"
+    return Mistake(file, document.line(finding.path), None, path_text(finding.path), text)

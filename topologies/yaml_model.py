@@ -1,6 +1,6 @@
 """The base of every model that is written as a YAML mapping: topologies, studies, drills.
 
-What must hold besides the types is said in one of three ways. What concerns one value is a
+What must hold besides the types has one of three places. What concerns one value is a
 validator of pydantic's, which raises `refused` for places inside of it. What concerns the values
 of one mapping is in `misfits`. What spans a whole file is checked on its raw values,
 `cross_checks`, so that it is reported also where a part of the file has the wrong type.
@@ -31,7 +31,7 @@ T = TypeVar("T")
 def refused(findings: Iterable[Finding]) -> PydanticCustomError:
     """What a validator raises to report mistakes inside of the value that it validates."""
     every = list(findings)
-    text = "\n".join(f"{path_text(found.path)}: {found.text}".lstrip(": ") for found in every)
+    text = "\n".join(f"{path_text(finding.path)}: {finding.text}".lstrip(": ") for finding in every)
     return PydanticCustomError("cross_checks", "{text}", {"text": text, "findings": every})
 
 
@@ -48,8 +48,8 @@ def within(least: Q, most: Q | None = None, why: str = "") -> AfterValidator:
     return AfterValidator(check)
 
 
-def unique(advice: str, named: Callable[[Any], Any] = lambda each: each) -> AfterValidator:
-    """A list whose values differ, by what `named` makes of them; `advice` follows the message."""
+def unique(advice: str, named: Callable[[Any], Any] = lambda value: value) -> AfterValidator:
+    """A list of values that differ, by what `named` makes of them; `advice` follows the message."""
 
     def check(values: list[T]) -> list[T]:
         first: dict[str, int] = {}
@@ -78,8 +78,8 @@ class YamlModel(BaseModel):
     def cross_checks(cls, raw: Any) -> list[Finding]:  # noqa: ARG003
         """What is wrong across a file, besides the types of its fields.
 
-        `raw` is the mapping as the file has it, whose types may be wrong in part: the checks run
-        all the same, so that every mistake is told in one go. Check only what has the right
+        `raw` is the mapping as the file has it. Its types may be wrong in part: the checks run
+        all the same, so that every mistake is reported in one go. Check only what has the right
         type; the types are pydantic's business. For a model made in code, `raw` is its dump:
         defaults filled in, quantities parsed. The loader calls the checks of the outermost model.
         """
@@ -104,11 +104,11 @@ class YamlModel(BaseModel):
             raise PydanticCustomError("mapping", "{text}", {"text": sentence})
         is_open = cls.model_config.get("extra") == "allow"
         unknown = [] if is_open else [key for key in raw if key not in fields]
-        found = [Finding((key,), cls._unknown(str(key), fields), at_key=True) for key in unknown]
+        findings = [Finding((key,), cls._unknown(str(key), fields), at_key=True) for key in unknown]
         for key, field in fields.items():
             if field.is_required() and key not in raw:
                 meaning = field.description and f": {field.description}"
-                found.append(Finding((), f"{show(key)} is missing{meaning or ''}"))
+                findings.append(Finding((), f"{show(key)} is missing{meaning or ''}"))
         errors = []
         try:
             made = handler({key: raw[key] for key in raw if key not in unknown})
@@ -120,13 +120,13 @@ class YamlModel(BaseModel):
                         InitErrorDetails(type=again, loc=error["loc"], input=error["input"])
                     )
         else:
-            found += made.misfits()
+            findings += made.misfits()
             if info.context is None:  # the loader checks a whole file once, on its raw values
-                found += made.cross_checks(made.model_dump())
-            if not found:
+                findings += made.cross_checks(made.model_dump())
+            if not findings:
                 return made
-        if found:
-            errors.insert(0, InitErrorDetails(type=refused(found), loc=(), input=raw))
+        if findings:
+            errors.insert(0, InitErrorDetails(type=refused(findings), loc=(), input=raw))
         raise ValidationError.from_exception_data(cls.__name__, errors)
 
     @classmethod

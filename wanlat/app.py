@@ -1,4 +1,4 @@
-"""What every command and group of commands has in common: plain help, and what it says there."""
+"""What every command and group of commands has in common: plain help."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ VALUED_LATER = ("--advise",)
 
 
 class Command(TyperCommand):
-    """A command whose help names each argument by its metavar, without a type."""
+    """A command with help that names each argument by its metavar, without a type."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; an option that stands alone has no value, the empty one."""
-        known = {name for each in self.params for name in each.opts}
+        known = {name for parameter in self.params for name in parameter.opts}
         given: list[str] = []
         for place, word in enumerate(args):
             is_value = any("=" in then for then in args[place + 1 : place + 2])
@@ -32,25 +32,30 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return `[OPTIONS]`, then the arguments: those that may be left out in brackets."""
         pieces = [self.options_metavar or ""]
-        for each in self._arguments(ctx):
-            name = str(each.metavar)
-            if each.nargs == -1 and not name.endswith("..."):
+        for argument in self._arguments(ctx):
+            name = str(argument.metavar)
+            if argument.nargs == -1 and not name.endswith("..."):
                 name += "..."
-            pieces.append(name if each.required else f"[{name}]")
+            pieces.append(name if argument.required else f"[{name}]")
         return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write what the arguments and the options are."""
-        arguments = [(each.metavar, each.help) for each in self._arguments(ctx)]
-        others = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
-        options = [record for each in others if (record := each.get_help_record(ctx))]
+        arguments = [(argument.metavar, argument.help) for argument in self._arguments(ctx)]
+        records = [option.get_help_record(ctx) for option in self._parameters(ctx, "option")]
+        options = [record for record in records if record]
         for title, rows in (("Arguments", arguments), ("Options", options)):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
     def _arguments(self, ctx: Any) -> list[Any]:
-        return [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
+        return self._parameters(ctx, "argument")
+
+    def _parameters(self, ctx: Any, kind: str) -> list[Any]:
+        return [
+            parameter for parameter in self.get_params(ctx) if parameter.param_type_name == kind
+        ]
 
 
 class App(typer.Typer):

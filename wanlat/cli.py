@@ -1,6 +1,6 @@
 """The command line: every error of ours becomes one paragraph and an exit code.
 
-What a command needs is imported when that command is asked for: the list of commands, and an
+What a command needs is imported when that command runs: the list of commands, and an
 error in their names, need none of it.
 """
 
@@ -23,7 +23,7 @@ from wanlat.topologies.version import VERSION
 from wanlat.topologies.wording import show
 
 COMMANDS = {
-    "doctor": "Check this machine, and say how to fix what is missing.",
+    "doctor": "Check this machine, with the fix for what is missing.",
     "topology": "List, show, validate, import and export topologies.",
     "calibrate": "Compare an emulated network with its topology.",
     "study": "List, show and validate studies.",
@@ -69,7 +69,7 @@ class _Commands(TyperGroup):
 
 
 def _no_options() -> None:
-    """Stand for a command whose options are not known before it is imported."""
+    """Stand for a command: its options are not known before it is imported."""
 
 
 app = App(
@@ -98,7 +98,7 @@ def _root(
 
 
 def _reword(mistake: typer.TyperException) -> None:
-    """Say of an option's value what is said of a value in a file, instead of Pydantic's words."""
+    """Describe a wrong value of an option as one in a file, instead of in Pydantic's words."""
     from pydantic import ValidationError
 
     cause = mistake.__cause__
@@ -106,7 +106,9 @@ def _reword(mistake: typer.TyperException) -> None:
         from wanlat.topologies.yaml_lines import describe
 
         errors = cause.errors(include_url=False)
-        mistake.message = "; ".join(each.text for error in errors for each in describe(error, None))
+        mistake.message = "; ".join(
+            finding.text for error in errors for finding in describe(error, None)
+        )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Where the documentation says more of an error than its message has room for."""
+"""Where the documentation has more on an error than its message has room for."""
 
 from __future__ import annotations
 

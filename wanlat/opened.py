@@ -12,10 +12,10 @@ import pandas as pd
 
 from wanlat.analysis.report import charts_of
 from wanlat.analysis.summary import Summary, summarize
-from wanlat.bundle.documents import Manifest, Points
+from wanlat.bundle.documents import Manifest
 from wanlat.bundle.errors import BundleError, refusing
 from wanlat.bundle.matrix import Matrix, read_source
-from wanlat.bundle.read import read_document, read_manifest, read_table
+from wanlat.bundle.read import complete_points, read_manifest, read_table
 from wanlat.bundle.results import Report
 from wanlat.bundle.run import Run
 
@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 class OpenBundle:
     """A run, a matrix or several drills, as they lie on disk; nothing is written.
 
-    Each part is read or computed when it is first asked for. All raise BundleError where a file is
+    Each part is read or computed at its first use. All raise BundleError where a file is
     damaged. Of several drills there are `points`, and the frames of all of them.
     """
 
@@ -44,11 +44,9 @@ class OpenBundle:
     @cached_property
     def points(self) -> Mapping[str, OpenBundle]:
         """The complete points of a matrix, or of several drills, by name; none of one run."""
-        found = read_document(self.directory, Points)
         return {
-            each.name: open_bundle(self.directory / each.directory)
-            for each in (found.points if found else ())
-            if each.status == "complete"
+            point.name: open_bundle(self.directory / point.directory)
+            for point in complete_points(self.directory)
         }
 
     @cached_property
@@ -68,13 +66,13 @@ class OpenBundle:
 
         Raises BundleError where the bundle has none of that name.
         """
-        found = read_table(self.directory, name)
-        if found is None:
+        table = read_table(self.directory, name)
+        if table is None:
             raise BundleError(
                 f"{self.directory} has no table {name}. It has: "
                 f"{', '.join(sorted(path.stem for path in self.directory.glob('*.parquet')))}."
             )
-        return found[0]
+        return table[0]
 
     @cached_property
     def report(self) -> Report:
@@ -89,13 +87,13 @@ class OpenBundle:
         what it stands in; intervals are lists of two. Of several drills with the column `point`.
         """
         if self.manifest.kind == "drills":
-            every = {path: None for each in self.points.values() for path in each.figures}
+            every = {path: None for point in self.points.values() for path in point.figures}
             return {path: self._of_points(path) for path in every}
         with refusing(self.directory):
             rows: dict[str, list[Row]] = {}
             for place, row in _rows(self._document, {}):
                 rows.setdefault(place, []).append(row)
-            return {place: pd.json_normalize([*map(dict, of)]) for place, of in rows.items()}
+            return {place: pd.json_normalize([*map(dict, part)]) for place, part in rows.items()}
 
     def charts(self) -> Mapping[str, Figure]:
         """The charts of its report, drawn anew, by the stems of their files' names."""
@@ -118,7 +116,7 @@ class OpenBundle:
             return self._summary.to_json()
 
     def _of_points(self, path: str) -> pd.DataFrame:
-        having = {name: each for name, each in self.points.items() if path in each.figures}
+        having = {name: point for name, point in self.points.items() if path in point.figures}
         return _below(having, lambda point: point.figures[path])
 
 
@@ -132,7 +130,7 @@ def _below(
     points: Mapping[str, OpenBundle], frame: Callable[[OpenBundle], pd.DataFrame]
 ) -> pd.DataFrame:
     """The frames of points one below the other, with their names."""
-    frames = [frame(each).assign(point=name) for name, each in points.items()]
+    frames = [frame(point).assign(point=name) for name, point in points.items()]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
@@ -140,13 +138,13 @@ def _rows(value: Row, above: Row, place: str = "") -> Iterator[tuple[str, Row]]:
     """Every row of a document with where it stands, and what names those that it stands in."""
     names = {**above, **{key: value[key] for key in _NAMES if key in value}}
     for key, inner in value.items():
-        of = f"{place}{key}"
+        path = f"{place}{key}"
         if isinstance(inner, dict):
-            yield from _rows(inner, names, f"{of}.")
+            yield from _rows(inner, names, f"{path}.")
         elif isinstance(inner, list) and all(isinstance(row, dict) for row in inner):
             for row in inner:
-                found = [row[name] for name in _VARIED if isinstance(row.get(name), dict)]
-                varied = {name: each for values in found for name, each in values.items()}
-                own = {name: each for name, each in row.items() if each not in found}
-                yield of, {**names, **own, **varied}
-                yield from _rows(row, {**names, **varied}, f"{of}.")
+                inner_rows = [row[name] for name in _VARIED if isinstance(row.get(name), dict)]
+                varied = {name: value for values in inner_rows for name, value in values.items()}
+                own = {name: value for name, value in row.items() if value not in inner_rows}
+                yield path, {**names, **own, **varied}
+                yield from _rows(row, {**names, **varied}, f"{path}.")

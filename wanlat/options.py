@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def argument(
-    metavar: str, says: str, complete: completion.Complete | None = None, **more: Any
+    metavar: str, summary: str, complete: completion.Complete | None = None, **more: Any
 ) -> Any:
     """Return what Typer is to know of an argument."""
-    return typer.Argument(metavar=metavar, help=says, autocompletion=complete, **more)
+    return typer.Argument(metavar=metavar, help=summary, autocompletion=complete, **more)
 
 
 def option(
     metavar: str | None,
-    says: str,
+    summary: str,
     *names: str,
     parse: Callable[[str], Any] | None = None,
     complete: completion.Complete | None = None,
@@ -47,13 +47,13 @@ def option(
 
     parser = None if parse is None else parsed
     return typer.Option(
-        *names, metavar=metavar, help=says, parser=parser, autocompletion=complete, **more
+        *names, metavar=metavar, help=summary, parser=parser, autocompletion=complete, **more
     )
 
 
-def flag(says: str, *names: str, **more: Any) -> Any:
+def flag(summary: str, *names: str, **more: Any) -> Any:
     """Return what Typer is to know of an option without a value."""
-    return typer.Option(*names, help=says, **more)
+    return typer.Option(*names, help=summary, **more)
 
 
 def _jobs(text: str) -> int:
@@ -214,14 +214,15 @@ Verbose = Annotated[
 def refuse_others(context: typer.Context, because: str, *fitting: str) -> None:
     """Raise UserError for what is given on the command line besides the parameters that fit.
 
-    What is said where, and how loudly, fits everywhere.
+    Options of output fit everywhere.
     """
     known = {*fitting, "bobd", "as_json", "verbose", "quiet", "_verbose", "_quiet"}
     names = []
-    for each in context.command.params:
-        source = context.get_parameter_source(str(each.name))
-        if each.name not in known and source is not None and source.name == "COMMANDLINE":
-            names.append(each.opts[0] if each.param_type_name == "option" else each.metavar)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.name not in known and source is not None and source.name == "COMMANDLINE":
+            is_option = parameter.param_type_name == "option"
+            names.append(parameter.opts[0] if is_option else parameter.metavar)
     if names:
         raise UserError(f"{because}, so {listing(map(str, names))} cannot count.")
 

@@ -36,7 +36,7 @@ def be_quiet(wanted: bool) -> None:
 
 
 def be_verbose(wanted: bool) -> None:
-    """Say more from now on, or not."""
+    """Print more from now on, or not."""
     _volume["level"] = 1 if wanted else min(_volume["level"], 0)
 
 
@@ -69,7 +69,7 @@ def people() -> Console:
 
 def printed(text: str) -> str:
     r"""The text with what a terminal obeys as in JSON, such as \u001b; not ends of lines."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def emit(document: Any) -> None:
@@ -140,7 +140,7 @@ def print_table(
 ) -> None:
     """Print rows under their titles (none: without any), columns of figures to the right.
 
-    ``to`` takes a line: ``print``, or ``say`` for what is no result.
+    ``to`` takes a line: ``print``, or ``inform`` for what is no result.
     """
     texts = [tuple(map(str, row)) for row in rows]
     figures = [all(map(_FIGURES.fullmatch, column)) for column in zip(*texts, strict=True)]
@@ -160,7 +160,7 @@ def show_list(entries: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         emit(entries)
     elif entries:
         titles = [key.replace("_", " ").upper() for key in entries[0]]
-        print_table(titles, [[_cell(value) for value in each.values()] for each in entries])
+        print_table(titles, [[_cell(value) for value in entry.values()] for entry in entries])
 
 
 def _cell(value: object) -> str:
@@ -205,13 +205,13 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def say(text: str, *, style: str | None = None) -> None:
+def inform(text: str, *, style: str | None = None) -> None:
     """Print a line for people, exactly as it is (no markup)."""
     people().print(text, style=style, markup=False, soft_wrap=True)
 
 
 def remark(text: str) -> None:
-    """Print a line that is no result; with `--quiet` it is left out, and where nobody reads it."""
+    """Print a line that is no result; left out with `--quiet`, and where it is not read."""
     if not is_quiet():
         with not_waiting():
-            say(text)
+            inform(text)

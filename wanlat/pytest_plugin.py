@@ -7,7 +7,7 @@
         with wanlat_fault("kill", "n2"):
             assert wanlat_probe.at("n3").get(key).ok
 
-docs/how-to/testing.md has all of it. Everything heavy is imported when a test asks for it.
+docs/how-to/testing.md has all of it. Everything heavy is imported when a test uses it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note for the fixtures whether the test has failed so far; say where its bundle is."""
+    """Note for the fixtures whether the test has failed so far; report where its bundle is."""
     report = yield
     recording = getattr(item, "funcargs", {}).get("wanlat_bundle")
     if report.failed:
@@ -79,7 +79,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def wanlat_seed(request: pytest.FixtureRequest) -> int:
-    """Seed of every random choice: the same for a test at every run, unless an option says."""
+    """Seed of every random choice: the same for a test at every run, unless an option sets it."""
     given: int | None = request.config.getoption("--wanlat-seed")
     return zlib.crc32(request.node.nodeid.encode()) if given is None else given
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.output import emit, people, say
+from wanlat.output import emit, inform, people
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -27,8 +27,8 @@ def messages_of(system: str) -> Messages | None:
     """What labels the messages of a system's nodes in its traces; None: only standard protocols."""
     from wanlat.systems.registry import messages_of
 
-    found = messages_of(system)
-    return found() if found else None
+    messages = messages_of(system)
+    return messages() if messages else None
 
 
 def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> Report:
@@ -47,15 +47,15 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     if made.tables_path is not None:
         has_more = not verbose and "resources" in made.summary.hidden
         more = " (with resource usage, which `wanlat report -v` prints)" if has_more else ""
-        say(f"tables: {made.tables_path}{more}")
-    say(f"report: {made.page_path}")
+        inform(f"tables: {made.tables_path}{more}")
+    inform(f"report: {made.page_path}")
     charts = [chart for chart in made.charts if chart.suffix == ".png"]
     if "in_rtts" in blocks and charts[1:]:  # one answers the question
         others = ", ".join(chart.stem for chart in charts[1:])
-        say(f"chart: {charts[0]} (beside it: {others})")
+        inform(f"chart: {charts[0]} (beside it: {others})")
     else:
         for chart in charts:
-            say(f"chart: {chart}")
+            inform(f"chart: {chart}")
     if as_json:
         emit(json.loads(made.summary_path.read_text(encoding="utf-8")))
     return made
@@ -64,27 +64,26 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
 def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> bool:
     """Write the report of each complete drill of a bundle of several, and of all side by side.
 
-    A line says what came of each; ``verbose``: its tables. Return whether all of them passed.
+    A line for what came of each; ``verbose``: its tables. Return whether all of them passed.
     Raises BundleError.
     """
     from contextlib import ExitStack
     from functools import partial
 
     from wanlat.analysis.report.drill import matrix_report
-    from wanlat.bundle.documents import Points
     from wanlat.bundle.errors import one_line
-    from wanlat.bundle.read import read_document
+    from wanlat.bundle.read import complete_points
     from wanlat.emulator.interpreter import safe_path
     from wanlat.emulator.machine import cores
 
-    known, documents = read_document(bundle, Points), list[dict[str, Any]]()
-    complete = [each for each in (known.points if known else ()) if each.status == "complete"]
-    where = [bundle / each.directory for each in complete]
+    documents = list[dict[str, Any]]()
+    complete = complete_points(bundle)
+    where = [bundle / point.directory for point in complete]
     with ExitStack() as stack:
         if verbose:
             made: Iterator[dict[str, Any]] = (
-                show_report(each, as_json=False, verbose=True, svg=svg).summary.to_json()
-                for each in where
+                show_report(place, as_json=False, verbose=True, svg=svg).summary.to_json()
+                for place in where
             )
         else:
             # A report is seconds of one processor.
@@ -95,15 +94,15 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
             documents.append(document)
             failures = document["drill"]["failures"]
             style = "bold red" if failures else "bold green"
-            say(f"{'failed' if failures else 'passed'}: {point.name}", style=style)
+            inform(f"{'failed' if failures else 'passed'}: {point.name}", style=style)
             for failure in failures:
-                say(f"    {one_line(failure)}")
+                inform(f"    {one_line(failure)}")
     if documents:
         for path in matrix_report([bundle], bundle):
-            say(f"written: {path}")
+            inform(f"written: {path}")
     if as_json:
         emit({"drills": documents})
-    return all(each["drill"]["passed"] for each in documents)
+    return all(document["drill"]["passed"] for document in documents)
 
 
 def pool_of(most: int) -> ProcessPoolExecutor:
@@ -143,35 +142,29 @@ def show_any(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = 
 
 
 def summaries(bundle: Path) -> Iterator[dict[str, Any]]:
-    """What the summary.json of a bundle says; of several drills those of the complete ones."""
-    from wanlat.bundle.documents import Points
-    from wanlat.bundle.read import read_document, read_json, read_manifest
+    """The summary.json of a bundle; of several drills those of the complete ones."""
+    from wanlat.bundle.read import complete_points, read_json, read_manifest
 
     places = [bundle]
     if read_manifest(bundle).kind == "drills":
-        known = read_document(bundle, Points)
-        places = [
-            bundle / each.directory
-            for each in (known.points if known else ())
-            if each.status == "complete"
-        ]
+        places = [bundle / point.directory for point in complete_points(bundle)]
     yield from (read_json(place / "summary.json") for place in places)
 
 
 def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> str | None:
     """One line with the command to try after `study` on topology `on`; None: nothing follows.
 
-    Both are as the user can name them; `is_chosen` says that the topology is not the study's own.
+    Both are as the user can name them; `is_chosen`: the topology is not the study's own.
     After the reference store alone it is the same study on real stores; after latencies that are no
     whole number of round trips the study that counts them; else a drill.
     """
     from wanlat.experiments.config.endpoints import S3
     from wanlat.experiments.drill.model import scenario
 
-    said = made.summary.blocks.get("in_rtts")
-    if said is None:
+    in_rtts = made.summary.blocks.get("in_rtts")
+    if in_rtts is None:
         return None
-    entries = said.to_json()["endpoints"]
+    entries = in_rtts.to_json()["endpoints"]
     systems = list(dict.fromkeys(entry.series.system for entry in made.summary.endpoints))
     study, on = shlex.quote(study), shlex.quote(on)
     if systems == ["quorum"]:
@@ -196,16 +189,16 @@ def _as_given(systems: list[str]) -> list[str]:
     from wanlat.systems import registry
 
     directories = registry.adopted(systems)
-    here = {name: f"{os.path.relpath(each)}/" for name, each in directories.items()}
-    ways = {name: each if each.startswith("../") else f"./{each}" for name, each in here.items()}
+    here = {name: f"{os.path.relpath(place)}/" for name, place in directories.items()}
+    ways = {name: path if path.startswith("../") else f"./{path}" for name, path in here.items()}
     return [shlex.quote(ways.get(name, name)) for name in systems]
 
 
 def program() -> str:
     """How the user can call wanlat again: by name where PATH leads to it, else by its path."""
     called = Path(sys.argv[0])
-    found = shutil.which(called.name)
-    if called.name != "wanlat" or (found and Path(found).resolve() == called.resolve()):
+    on_path = shutil.which(called.name)
+    if called.name != "wanlat" or (on_path and Path(on_path).resolve() == called.resolve()):
         return "wanlat"
     here, place = called.absolute(), Path.cwd()
     return str(here.relative_to(place) if here.is_relative_to(place) else called)
@@ -219,13 +212,18 @@ def _on_real_stores(study: str) -> str:
 
     # Those that replicate: what a node's loss does to them is a shipped drill.
     every = [registry.get(name) for name in scenario(_DRILL).systems]
-    own = [each for each in every if each.recipe and each.recipe.name == each.name]
-    speaking = [each.recipe for each in own if each.api(each.parse_options()) == "s3"]
-    recipes = [each for each in speaking if each]
-    run = f"{program()} run {study} --systems {','.join(each.name for each in recipes)}"
+    own = [store for store in every if store.recipe and store.recipe.name == store.name]
+    speaking = [store.recipe for store in own if store.api(store.parse_options()) == "s3"]
+    recipes = [recipe for recipe in speaking if recipe]
+    run = f"{program()} run {study} --systems {','.join(recipe.name for recipe in recipes)}"
     cache = Cache.from_environment()
-    missing = [each for each in recipes if not cache.installed(each.name, each.install).is_dir()]
+    missing = [
+        recipe for recipe in recipes if not cache.installed(recipe.name, recipe.install).is_dir()
+    ]
     if not missing:
         return run
-    names, minutes = " ".join(each.name for each in missing), sum(each.minutes for each in missing)
+    names, minutes = (
+        " ".join(recipe.name for recipe in missing),
+        sum(recipe.minutes for recipe in missing),
+    )
     return f"{program()} system install {names} (about {minutes} min on two cores), then {run}"

@@ -1,4 +1,4 @@
-"""One way to run what takes long: Ctrl-C heeded, progress shown, how it ended said."""
+"""One way to run what takes long: Ctrl-C, progress, and how it ended."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from wanlat.fix_it import place_of
 from wanlat.output import (
     counted,
     emit,
+    inform,
     is_quiet,
     is_verbose,
     people,
     remark,
     report_unforeseen,
-    say,
 )
 from wanlat.streams import not_waiting
 from wanlat.topologies.errors import WanlatError
@@ -88,15 +88,15 @@ class Reporter:
             return
         self._done = f", {done:.0f} of {total:.0f}" if total else ""
         if not self._log or self._lanes:
-            (self._whole or self)._say_now_and_then()
+            (self._whole or self)._print_now_and_then()
         elif self._last != before:
             remark(f"{stage}: {detail}" if detail else stage)
 
-    def _say_now_and_then(self) -> None:
+    def _print_now_and_then(self) -> None:
         """Print a line if it is time: of the whole, and of all its parts that are being done."""
         if self._clock() >= self._next_s:
             self._next_s = self._clock() + _LINE_EVERY_S
-            remark("; ".join(each._line for each in (self, *self._lanes)))
+            remark("; ".join(lane._line for lane in (self, *self._lanes)))
 
     @property
     def _line(self) -> str:
@@ -135,8 +135,11 @@ def bar(console: Console) -> Iterator[Reporter]:
 
 @contextmanager
 def reporter(*, log: bool = False) -> Iterator[Reporter]:
-    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`."""
-    if not people().is_terminal or is_quiet():
+    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`.
+
+    As lines where nothing can be drawn over: in a pipe, and on a terminal with TERM=dumb.
+    """
+    if not people().is_interactive or is_quiet():
         yield Reporter(log=log or is_verbose())
         return
     with bar(people()) as shown:
@@ -160,20 +163,22 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def carry_out(work: Callable[[Reporter], Ended], what: str = "run", *, log: bool = False) -> Ended:
-    """Do the work with progress; say its remarks and warnings, and how it ended if not complete."""
+def run_with_progress(
+    work: Callable[[Reporter], Ended], what: str = "run", *, log: bool = False
+) -> Ended:
+    """Do the work with progress; print its remarks, warnings and end, if it is not complete."""
     with not_waiting(), reporter(log=log) as report:
         ended = work(report)
-    for each in ended.remarks:
-        remark(each)
+    for note in ended.remarks:
+        remark(note)
     for warning in ended.warnings:
-        say(f"warning: {warning}", style="yellow")
+        inform(f"warning: {warning}", style="yellow")
     if ended.status == "interrupted":
-        say("Interrupted.", style="bold yellow")
+        inform("Interrupted.", style="bold yellow")
     elif ended.status != "complete":
-        say(f"The {what} failed: {ended.reason}", style="bold red")
+        inform(f"The {what} failed: {ended.reason}", style="bold red")
         if (place := place_of(str(ended.reason))) is not None:
-            say(f"More: {place}")
+            inform(f"More: {place}")
     return ended
 
 
@@ -233,24 +238,24 @@ def measure_points(
         with dask_engine(workers, report) as engine:
             return measure(engine=engine)
 
-    return carry_out(work, "run" if noun == "point" else f"{noun}s")
+    return run_with_progress(work, "run" if noun == "point" else f"{noun}s")
 
 
 @contextmanager
 def reporting(bundle: Path) -> Iterator[None]:
-    """Say, where the report of a run that is complete ends early, that it can be made later.
+    """Where the report of a complete run ends early, print that it can be made later.
 
-    That nothing can be printed or drawn says nothing of the run: no exit code of the machine's.
+    A run stays complete where nothing can be printed or drawn: no exit code of the machine's.
     """
     kept = f"All is measured and kept in {bundle}; `wanlat report {bundle}` shows it."
     try:
         yield
         sys.stdout.flush()
     except KeyboardInterrupt:
-        say(f"Interrupted. {kept}", style="bold yellow")
+        inform(f"Interrupted. {kept}", style="bold yellow")
         raise typer.Exit(130) from None
     except (BundleError, WanlatError) as error:
-        say(f"{error} {kept}", style="bold red")
+        inform(f"{error} {kept}", style="bold red")
         raise typer.Exit(1) from error
     except Exception as error:
         report_unforeseen(error, kept)
@@ -265,7 +270,7 @@ def exit_code(ended: Outcome | MatrixOutcome) -> int:
 def incomplete(
     ended: Outcome | MatrixOutcome, progress: str = "", more: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Say how far a run came that is not complete, and where that is; return it as a document.
+    """Print how far an incomplete run came, and where that is; return it as a document.
 
     No charts then: who interrupts a run wants it to end, and half a study is no result.
     """
@@ -278,20 +283,20 @@ def incomplete(
         if is_empty
         else f"What was measured is kept in {place}; `wanlat report {place}` shows it."
     )
-    say(f"{progress}{kept}")
+    inform(f"{progress}{kept}")
     bundle = {"directory": str(place), "status": ended.status, "reason": ended.reason}
     return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
 
 
 def demand_complete(ended: MatrixOutcome, resume: str) -> dict[str, Any] | None:
-    """Say which points are missing, why, and that the command ``resume`` resumes them.
+    """Print which points are missing, why, and that the command ``resume`` resumes them.
 
     Return that as a document; None where all are complete.
     """
     if ended.status == "complete":
         return None
     for name, reason in [*ended.failures.items()][:_MOST_FAILURES]:
-        say(f"failed: {name}: {reason}", style="red")
+        inform(f"failed: {name}: {reason}", style="red")
     progress = (
         f"{ended.complete} of {ended.points} points are complete and "
         f"{ended.points - ended.complete} are left, {ended.failed} of which failed. "
@@ -299,7 +304,7 @@ def demand_complete(ended: MatrixOutcome, resume: str) -> dict[str, Any] | None:
     counts = {"planned": ended.points, "complete": ended.complete, "failed": ended.failed}
     document = {"bundle": incomplete(ended, progress)["bundle"], "points": counts}
     room = "Make room: then " if ended.is_disk_full else ""
-    say(f"{room}`wanlat {resume} --resume {ended.directory}` resumes it.")
+    inform(f"{room}`wanlat {resume} --resume {ended.directory}` resumes it.")
     return document
 
 

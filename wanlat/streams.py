@@ -102,7 +102,7 @@ class _People(io.RawIOBase):
         self._is_read = True
 
     def writable(self) -> bool:
-        """Say that it is."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:

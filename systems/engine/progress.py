@@ -33,7 +33,7 @@ class Reporter:
                 nonlocal last
                 now = time.monotonic()
                 text = f"{title}: {elapsed(now - begun)}: {doing}"
-                if self._console.is_terminal:
+                if self._console.is_interactive:
                     status.update(escape(text))
                 elif now - last >= self._every_s:
                     last = now

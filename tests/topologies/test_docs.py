@@ -42,7 +42,7 @@ def test_the_examples_of_topologies_mean_what_their_comments_say() -> None:
     Path("rough.yaml").write_text(EXAMPLES[1], encoding="utf-8")
     Path("lima.txt").write_text(LIMA, encoding="utf-8")
     paris_lima, paris_ship, _ = resolve(load("rough.yaml")).wan_links
-    assert paris_lima.forward.table == Table.of(map(float, LIMA.split())).quantiles
+    assert paris_lima.forward.table == Table.of_samples(map(float, LIMA.split())).quantiles
     assert paris_ship.backward.loss_probability == pytest.approx(0.032, abs=0.0005)
 
 

@@ -142,7 +142,7 @@ def test_samples_are_read_from_beside_the_topology_and_are_in_the_manifest(
     (tmp_path / "t.yaml").write_text(with_table("sub/rtts.txt"))
     topology = load(tmp_path / "t.yaml")
     assert topology.links.default is not None and topology.sites[0].lan is not None
-    assert topology.links.default.table == Table.of(numbers)
+    assert topology.links.default.table == Table.of_samples(numbers)
     assert topology.links.default.table is topology.sites[0].lan.table  # read once
     file.unlink()
     manifest = json.loads(json.dumps(topology.to_dict()))
@@ -174,6 +174,6 @@ def test_wrong_samples_are_reported_with_their_own_line(
 
 def test_more_than_a_million_samples_are_refused_and_code_reads_no_files(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="1000001 samples"):
-        Table.of(range(1_000_001))
+        Table.of_samples(range(1_000_001))
     with pytest.raises(ValueError, match="is read when a topology file is loaded"):
         Topology.model_validate(json.loads(with_table(str(tmp_path / "r.txt"))))

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from wanlat.experiments.session import Outcome
-from wanlat.running import carry_out, incomplete, reporting
+from wanlat.running import incomplete, reporting, run_with_progress
 from wanlat.systems.engine.progress import elapsed
 
 
@@ -39,7 +39,7 @@ def test_a_run_that_failed_names_its_section_of_the_documentation(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     reason = "The store does not become ready: not ready after 60 s."
-    carry_out(lambda _: Outcome(Path("mine"), status="failed", reason=reason))
+    run_with_progress(lambda _: Outcome(Path("mine"), status="failed", reason=reason))
     said = capsys.readouterr().err
     assert f"The run failed: {reason}\nMore: " in said
     assert "fix-it.md#the-store-does-not-become-ready" in said

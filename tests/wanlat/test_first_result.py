@@ -18,6 +18,7 @@ from tests.command_line import ran
 from tests.processes import alive
 from wanlat import output, results, running
 from wanlat.systems import registry
+from wanlat.systems.engine import progress
 
 CALMLY = Path(__file__).parents[2] / "tools" / "calmly"
 
@@ -113,7 +114,7 @@ def test_what_is_done_side_by_side_is_one_line_a_minute_or_one_table(
 def test_quiet_leaves_results_and_verbose_says_more(capsys: pytest.CaptureFixture[str]) -> None:
     output.be_quiet(True)
     output.remark("remark")
-    output.say("result")
+    output.inform("result")
     with running.reporter(log=True) as report:
         report("stage")
     output.be_quiet(False)
@@ -135,6 +136,23 @@ def test_a_terminal_gets_a_bar_with_the_details_underneath() -> None:
         report("quorum: during", 3, 10, "kill n2")
     assert "quorum: during" in text.getvalue() and "3/10" in text.getvalue()
     assert "kill n2" in text.getvalue()
+
+
+@pytest.mark.parametrize(("term", "is_live"), [("xterm", True), ("dumb", False)])
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(
+    term: str, is_live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = io.StringIO()
+    console = Console(file=text, width=90, force_terminal=True, _environ={"TERM": term})
+    monkeypatch.setattr(running, "people", lambda: console)
+    monkeypatch.setattr(output, "people", lambda: console)
+    with running.reporter() as report:
+        report("quorum: measuring", 3, 10)
+        assert report.is_live == is_live
+    with progress.Reporter(console, every_s=0).building("garage") as show:
+        show("compiling")
+    assert ("\x1b[" in text.getvalue()) == is_live
+    assert "quorum: measuring" in text.getvalue() and "compiling" in text.getvalue()
 
 
 # -- the next command -----------------------------------------------------------------------

@@ -49,8 +49,8 @@ def chaos_mesh(topology: Topology) -> Exported:
         "It comes on top of what the cluster's own network takes.\n"
     )
     text = head(topology, "chaos-mesh", usage, "NetworkChaos", lost)
-    for each in objects:
-        text += "---\n" + yaml.safe_dump(each, sort_keys=False, default_flow_style=False)
+    for resource in objects:
+        text += "---\n" + yaml.safe_dump(resource, sort_keys=False, default_flow_style=False)
     return Exported({f"{topology.name}.networkchaos.yaml": text}, lost)
 
 

@@ -42,7 +42,7 @@ def containerlab(topology: Topology) -> Exported:
     """Return `NAME.clab.yml` and `NAME.netem.sh`, to be run in this order."""
     plan = resolve(topology)
     links = list(_links(plan))
-    longest_ns = max(each.range_ns[1] for each in plan.impairments())
+    longest_ns = max(impairment.range_ns[1] for impairment in plan.impairments())
     mbps = full_from_mbps(_LIMIT, longest_ns)
     lost = notes("containerlab", plan, limit=_LIMIT, mbps=mbps)
     yml, script = f"{topology.name}.clab.yml", f"{topology.name}.netem.sh"

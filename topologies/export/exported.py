@@ -23,7 +23,7 @@ _PACKET_BITS = 1514 * 8
 class Exported:
     """The files of an export, by name; the first is the one that the tool is given.
 
-    `notes` say, a sentence each, what the tool cannot express or does differently. They are in
+    `notes` state, a sentence each, what the tool cannot express or does differently. They are in
     the files too.
     """
 

@@ -95,10 +95,10 @@ def _batch(node: _Any, program: str, lines: list[str], tables: dict[str, list[in
             stderr=_subprocess.STDOUT,
             env=dict(_os.environ, TC_LIB_DIR=directory),
         )
-        said, _ = process.communicate("\n".join([*lines, ""]).encode())
+        output, _ = process.communicate("\n".join([*lines, ""]).encode())
     if process.returncode != 0:
         hint = " (has this kernel the module sch_netem?)" if program == "tc" else ""
-        _stop(f"{program} in {node}: {said.decode(errors='replace').strip()}{hint}", 3)
+        _stop(f"{program} in {node}: {output.decode(errors='replace').strip()}{hint}", 3)
 
 
 def _netem(interface: str, words: list[str]) -> list[str]:
@@ -150,7 +150,7 @@ class _WanlatTopo(_Topo):  # type: ignore[misc]
         for note in self.wanlat["notes"]:
             _sys.stderr.write(f"wanlat: {note}\n")
         # No node's name has a dot.
-        self._routers = {each["name"]: f"site.{each['name']}" for each in self.wanlat["sites"]}
+        self._routers = {site["name"]: f"site.{site['name']}" for site in self.wanlat["sites"]}
         self._ip: dict[str, list[str]] = {router: [] for router in self._routers.values()}
         self._tc: dict[str, list[str]] = {router: [] for router in self._routers.values()}
         self._links: list[dict[str, str]] = []
@@ -216,7 +216,7 @@ class _WanlatTopo(_Topo):  # type: ignore[misc]
             return
         bridge = f"lan.{name}"
         ip = ["link add name br type bridge"]
-        ip += [f"link set dev {each} up master br" for each in ("node", "router")]
+        ip += [f"link set dev {port} up master br" for port in ("node", "router")]
         ip += ["link set dev br up"]
         self._add_switch(bridge, _Bridge, ip, [*_netem("router", up), *_netem("node", down)])
         self._links.append({**near, "node2": bridge, "intfName2": "node", "addr2": _mac(5, index)})
@@ -242,7 +242,7 @@ class _WanlatTopo(_Topo):  # type: ignore[misc]
         )
 
     def requested_ms(self, a: str, b: str) -> float:
-        """The round trip between two nodes that the topology asks for."""
+        """The round trip between two nodes that the topology defines."""
         lans = {link["node"]: link["up"]["delay_ns"] + link["down"]["delay_ns"]
                 for link in self.wanlat["lan_links"]}  # fmt: skip
         site = {node["name"]: node["site"] for node in self.wanlat["nodes"]}
@@ -278,14 +278,14 @@ def _pings(net: _Any, count: int = 10) -> None:
 def _ping(a: _Any, b: _Any, count: int) -> tuple[float, tuple[float, ...], int]:
     """The first round trip; the least, mean and most; how many are lost."""
     command = ["ping", "-n", "-c", str(count), "-i", "0.02", "-W", "5", b.IP()]
-    said, _, _ = a.pexec(command)
-    first = _re.search(r"icmp_seq=1 .*time=([\d.]+) ms", said)
-    counted = _re.search(r"(\d+) packets transmitted, (\d+) received", said)
-    summary = _re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/", said)
+    output, _, _ = a.pexec(command)
+    first = _re.search(r"icmp_seq=1 .*time=([\d.]+) ms", output)
+    counted = _re.search(r"(\d+) packets transmitted, (\d+) received", output)
+    summary = _re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/", output)
     nan = float("nan")
     return (
         float(first[1]) if first else nan,
-        tuple(float(each) for each in summary.groups()) if summary else (nan, nan, nan),
+        tuple(float(figure) for figure in summary.groups()) if summary else (nan, nan, nan),
         int(counted[1]) - int(counted[2]) if counted else count,
     )
 

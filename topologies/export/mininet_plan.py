@@ -24,7 +24,7 @@ _SINGLE = (
 def mininet_plan(topology: Topology) -> Exported:
     """Return the one file `NAME.mininet.json`; its notes are in it under `notes`."""
     plan = resolve(topology)
-    counts_packets = any(each.counts_packets for each in plan.impairments())
+    counts_packets = any(impairment.counts_packets for impairment in plan.impairments())
     notes = (_SINGLE,) if counts_packets else ()
     tables: dict[tuple[int, ...], str] = {}
 
@@ -35,9 +35,9 @@ def mininet_plan(topology: Topology) -> Exported:
             name = tables.setdefault(table, f"wanlat-{len(tables) + 1}")
         return {"delay_ns": impairment.delay_ns, "netem": list(tc_words(impairment, name))}
 
-    def link(each: Any, ends: tuple[str, ...], ways: tuple[str, str]) -> dict[str, Any]:
-        named = {end: getattr(each, end) for end in ends}
-        return named | {way: direction(getattr(each, way)) for way in ways}
+    def link(planned: Any, ends: tuple[str, ...], ways: tuple[str, str]) -> dict[str, Any]:
+        named = {end: getattr(planned, end) for end in ends}
+        return named | {way: direction(getattr(planned, way)) for way in ways}
 
     document = {
         "format": FORMAT,
@@ -53,8 +53,8 @@ def mininet_plan(topology: Topology) -> Exported:
         "nodes": [
             {"name": node.name, "site": node.site, "address": node.address} for node in plan.nodes
         ],
-        "lan_links": [link(each, ("node",), ("up", "down")) for each in plan.lan_links],
-        "wan_links": [link(each, ("a", "b"), ("forward", "backward")) for each in plan.wan_links],
+        "lan_links": [link(lan, ("node",), ("up", "down")) for lan in plan.lan_links],
+        "wan_links": [link(wan, ("a", "b"), ("forward", "backward")) for wan in plan.wan_links],
         "tables": {name: list(numbers) for numbers, name in tables.items()},
     }
     text = json.dumps(document, indent=1) + "\n"

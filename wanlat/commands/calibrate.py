@@ -1,4 +1,4 @@
-"""``wanlat calibrate``: does the emulated network do what it was asked for?"""
+"""``wanlat calibrate``: is the emulated network what was requested?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, print_table, refuse_to_replace, remark, say
+from wanlat.output import emit, inform, print_table, refuse_to_replace, remark
 from wanlat.running import reporter
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
@@ -77,7 +77,7 @@ def calibrate(
     """Compare an emulated network with its topology.
 
     Every pair of up to 12 nodes is measured, of more one for every two sites. Exit code 1: a pair
-    is not what the topology says.
+    differs from the topology.
     """
     from wanlat.topologies.resolve import resolve
 
@@ -99,18 +99,18 @@ def calibrate(
             samples=samples,
             on_progress=lambda stage, part: report(f"measuring {stage}", round(part * 100), 100),
         )
-    say(f"{document['topology']} on {document['backend']}: round trips, ms")
-    print_table(_TITLES, map(_row, document["pairs"]), to=say)
+    inform(f"{document['topology']} on {document['backend']}: round trips, ms")
+    print_table(_TITLES, map(_row, document["pairs"]), to=inform)
     for pair in document["pairs"]:
         for reason in pair["reasons"]:
-            say(f"{pair['from']} → {pair['to']}: {reason}")
+            inform(f"{pair['from']} → {pair['to']}: {reason}")
     if failed := [pair for pair in document["pairs"] if pair["verdict"] != "pass"]:
-        say(blame(failed))
+        inform(blame(failed))
     if document["overflows"]:
-        say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
+        inform(f"{document['overflows']} packets were dropped by queues of the emulation itself")
     _draw(document, chart, force=force)
     passed = document["verdict"] == "pass"
-    say(f"verdict: {document['verdict']}", style="green" if passed else "bold red")
+    inform(f"verdict: {document['verdict']}", style="green" if passed else "bold red")
     if as_json:
         emit(document)
     raise typer.Exit(0 if passed else 1)
@@ -135,7 +135,7 @@ def _row(pair: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _draw(document: dict[str, Any], chart: Path | None, *, force: bool) -> None:
-    """Draw the chart. Where nobody asked for it, it is left out if it cannot be written."""
+    """Draw the chart. One that was not requested is left out if it cannot be written."""
     from wanlat.analysis.charts import style
     from wanlat.analysis.charts.calibration import draw
     from wanlat.bundle.errors import BundleError
@@ -150,7 +150,7 @@ def _draw(document: dict[str, Any], chart: Path | None, *, force: bool) -> None:
             raise MachineError(f"--chart {chart}: {error}") from error
         remark(f"no chart: {error}")
         return
-    say(f"chart: {path}")
+    inform(f"chart: {path}")
 
 
 def _claimed(chart: Path | None, name: str) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from wanlat import options as o
 from wanlat.app import App
-from wanlat.output import refuse_to_replace, say
+from wanlat.output import inform, refuse_to_replace
 from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def table(
         {file.stem if len(files) > 1 else None: file for file in files}, out.absolute()
     )
     if summary.cut_short:
-        say("A record ends within a packet, as one does that was killed; the rest is there.")
-    say(f"{summary.packets} packets: {out}")
+        inform("A record ends within a packet, as one does that was killed; the rest is there.")
+    inform(f"{summary.packets} packets: {out}")
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def recorded_lab(
 
 
 def _complete(store: CaptureStore) -> None:
-    """Complete the record of a lab that has ended: its table, its facts; say where they are."""
+    """Complete the record of a lab that has ended: its table, its facts; print where they are."""
     if not store.has_started():
         return  # the lab never came up
     document = store.finish()
@@ -90,7 +90,7 @@ def _complete(store: CaptureStore) -> None:
     try:
         (store.directory / "capture.json").write_text(text, "utf-8")
     except OSError as error:
-        say(f"capture.json cannot be written: {error.strerror}")
+        inform(f"capture.json cannot be written: {error.strerror}")
     for remark in filter(None, [*store.remarks(), document["table_error"]]):
-        say(f"warning: {remark}", style="yellow")
-    say(f"{document['packets']} packets: {store.directory}/packets.pcapng")
+        inform(f"warning: {remark}", style="yellow")
+    inform(f"{document['packets']} packets: {store.directory}/packets.pcapng")

@@ -33,10 +33,10 @@ def _limit(text: str) -> Limit:
 
 
 def _percent(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*%", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*%", text.strip())
+    if match is None:
         raise UserError(f"{text!r}: write a percentage, as 10%.")
-    return float(found[1]) / 100
+    return float(match[1]) / 100
 
 
 def compare(

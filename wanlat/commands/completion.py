@@ -1,15 +1,14 @@
-"""``wanlat completion``: what a shell completes, and the script that has it ask."""
+"""``wanlat completion``: what a shell completes, and the script that makes it do so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Annotated, Literal
 
 import typer
 
 VARIABLE = "_WANLAT_COMPLETE"
-"""The environment variable by which a shell asks for completions."""
+"""The environment variable by which a shell requests completions."""
 
 Complete = Callable[[str], list[str]]
 
@@ -34,18 +33,17 @@ def completion(
 
 
 def prepare() -> None:
-    """Have this process answer a shell that asks for completions."""
+    """Have this process answer a shell that requests completions."""
     from typer._completion_classes import completion_init
 
     completion_init()
 
 
-def _names(module: str, function: str = "shipped") -> Complete:
-    """Return what completes a name, of those that a function returns when it is called."""
+def _one(names: Callable[[], Iterable[str]]) -> Complete:
+    """Return what completes a name, of those that the decorated function returns."""
 
     def complete(incomplete: str) -> list[str]:
-        known: Iterable[str] = getattr(import_module(f"wanlat.{module}"), function)()
-        return [name for name in known if name.startswith(incomplete)]
+        return [name for name in names() if name.startswith(incomplete)]
 
     return complete
 
@@ -61,9 +59,37 @@ def _several(complete_one: Complete) -> Complete:
     return complete
 
 
-studies = _names("experiments.config.files")
-drill = _names("experiments.drill.files")
+@_one
+def studies() -> Iterable[str]:
+    """Return the shipped studies."""
+    from wanlat.experiments.config.files import shipped
+
+    return shipped()
+
+
+@_one
+def drill() -> Iterable[str]:
+    """Return the shipped drills."""
+    from wanlat.experiments.drill.files import shipped
+
+    return shipped()
+
+
+@_one
+def topologies() -> Iterable[str]:
+    """Return the shipped topologies."""
+    from wanlat.topologies.load import shipped
+
+    return shipped()
+
+
+@_one
+def system() -> Iterable[str]:
+    """Return the systems."""
+    from wanlat.systems.registry import names
+
+    return names()
+
+
 drills = _several(drill)
-topologies = _names("topologies.load")
-system = _names("systems.registry", "names")
 systems = _several(system)

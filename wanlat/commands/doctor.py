@@ -7,11 +7,11 @@ from dataclasses import asdict
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, say
+from wanlat.output import emit, inform
 
 
 def doctor(as_json: o.Json = False) -> None:
-    """Check this machine, and say how to fix what is missing."""
+    """Check this machine, with the fix for what is missing."""
     from wanlat.emulator.doctor import examine
 
     checks = []
@@ -19,9 +19,9 @@ def doctor(as_json: o.Json = False) -> None:
         checks.append(check)
         bad, style = ("FAIL", "red") if check.required else ("note", "yellow")
         mark = "ok  " if check.ok else bad
-        say(f"{mark} {check.name}: {check.detail}", style=None if check.ok else style)
+        inform(f"{mark} {check.name}: {check.detail}", style=None if check.ok else style)
         if not check.ok and check.remedy:
-            say(f"     {check.remedy}")
+            inform(f"     {check.remedy}")
     passed = all(check.ok for check in checks if check.required)
     if as_json:
         verdict = "pass" if passed else "fail"

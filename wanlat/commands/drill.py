@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,15 +16,15 @@ from wanlat.commands import completion
 from wanlat.commands.measuring import Common, measure, with_common
 from wanlat.commands.settings import adopted, settings, use_bobd, with_options
 from wanlat.commands.shipped import Kind
-from wanlat.output import counted, emit, is_verbose, refuse_to_replace, remark, say
+from wanlat.output import counted, emit, inform, is_verbose, refuse_to_replace, remark
 from wanlat.results import show_drills, show_report
 from wanlat.running import (
     Reporter,
-    carry_out,
     demand_complete,
     exit_code,
     incomplete,
     reporting,
+    run_with_progress,
 )
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -64,10 +65,22 @@ def _stated(drill: Drill) -> Any:
     return stated(drill)
 
 
+def _files() -> ModuleType:
+    from wanlat.experiments.drill import files
+
+    return files
+
+
+def _loader() -> ModuleType:
+    from wanlat.experiments.drill import prepare
+
+    return prepare
+
+
 DRILLS = Kind(
     noun="drill",
-    files="wanlat.experiments.drill.files",
-    loader="wanlat.experiments.drill.prepare",
+    files=_files,
+    loader=_loader,
     row=_row,
     facts=_facts,
     extent=_extent,
@@ -118,7 +131,7 @@ def run(
     left = demand_complete(ended, batch.command)
     with reporting(ended.directory):
         passed = show_drills(ended.directory, as_json=common.as_json, verbose=is_verbose())
-    say(f"bundle: {ended.directory}")
+    inform(f"bundle: {ended.directory}")
     raise typer.Exit(int(not passed) if left is None else exit_code(ended))
 
 
@@ -144,7 +157,7 @@ def matrix(
 
     refuse_to_replace([out / name for name in MATRIX_FILES], force=force)
     for path in matrix_report(bundles, out):
-        say(f"written: {path}")
+        inform(f"written: {path}")
     if as_json:
         emit(json.loads((out / "matrix.json").read_text(encoding="utf-8")))
 
@@ -171,7 +184,7 @@ def _drills(given: str | None, common: Common, scale: float, claims: Sequence[Pa
     called = shipped() if given == "all" else given.split(",")
     drills = [changed(load(name.strip(), topology=common.topology), own) for name in called]
     first = drills[0]
-    if common.systems is None and any(each.systems != first.systems[:1] for each in drills):
+    if common.systems is None and any(other.systems != first.systems[:1] for other in drills):
         raise UserError(
             f"Drill {first.name} is meant for {listing(first.systems)}. Name one, or several with "
             f"commas: --systems {first.systems[0]}."
@@ -182,14 +195,17 @@ def _drills(given: str | None, common: Common, scale: float, claims: Sequence[Pa
             raise UserError(f"--systems: {show(name)} is given twice; give it once.")
     use_bobd(common.bobd, names)
     if common.option:
-        of_each = [with_options(each.options, common.option, names) for each in drills]
-        pairs = zip(drills, of_each, strict=True)
-        drills = [each.model_copy(update={"options": options}) for each, options in pairs]
+        drills = [
+            drill.model_copy(update={"options": with_options(drill.options, common.option, names)})
+            for drill in drills
+        ]
     if given == "all":
-        without = {each.name: [n for n in names if needs_a_leader(each, n)] for each in drills}
+        without = {
+            drill.name: [name for name in names if needs_a_leader(drill, name)] for drill in drills
+        }
         for name in filter(without.get, without):
             remark(f"left out: {name}, as there is no leader in {listing(without[name])}")
-        drills = [each for each in drills if not without[each.name]]
+        drills = [drill for drill in drills if not without[drill.name]]
     return Drills(drills, names, common.replicates or 1, scale, claims)
 
 
@@ -210,7 +226,7 @@ def _run(prepared: PreparedDrill) -> Outcome:
         every_s = _LIVE_EVERY_S if report.is_live else runner.REPORT_INTERVAL_S
         return runner.run(prepared, report, report_interval_s=every_s)
 
-    return carry_out(work, "drill", log=True)
+    return run_with_progress(work, "drill", log=True)
 
 
 def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
@@ -221,10 +237,10 @@ def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
     with reporting(outcome.directory):
         made = show_report(outcome.directory, as_json=False, verbose=is_verbose())
     document = json.loads(made.summary_path.read_text(encoding="utf-8"))
-    say(f"bundle: {outcome.directory}")
+    inform(f"bundle: {outcome.directory}")
     for failure in document["drill"]["failures"]:
-        say(f"failed: {failure}", style="bold red")
+        inform(f"failed: {failure}", style="bold red")
     passed = document["drill"]["passed"]
     if passed:
-        say("passed", style="bold green")
+        inform("passed", style="bold green")
     return document, passed

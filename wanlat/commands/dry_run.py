@@ -58,10 +58,10 @@ def show_drills(batch: Batch, how: Mapping[str, Any], *, as_json: bool) -> None:
     else:
         every = prepare_points(batch, **how)
         prepared = [every.prepare(point) for point in every.selected]
-    documents = [_drill(each) for each in prepared]
+    documents = [_drill(drill) for drill in prepared]
     one = len(documents) == 1
     show_document(documents[0] if one else {"drills": documents}, as_json=as_json)
-    total_s = sum(each.stated.total_s for each in prepared)
+    total_s = sum(drill.stated.total_s for drill in prepared)
     remark(f"It takes at most {elapsed(total_s)}. Nothing was started.")
 
 
@@ -69,9 +69,9 @@ def _drill(prepared: PreparedDrill) -> dict[str, Any]:
     phases = prepared.drill.phases
     faults = []
     for step in prepared.steps:
-        said = filter(None, (step.fault.kind, step.fault.subject, step.fault.detail))
+        words = filter(None, (step.fault.kind, step.fault.subject, step.fault.detail))
         until_s = None if step.until_ns is None else step.until_ns / 1e9
-        faults.append({"fault": " ".join(said), "from_s": step.at_ns / 1e9, "until_s": until_s})
+        faults.append({"fault": " ".join(words), "from_s": step.at_ns / 1e9, "until_s": until_s})
     return {
         "drill": prepared.drill.name,
         "system": prepared.system.name,
@@ -86,6 +86,6 @@ def _drill(prepared: PreparedDrill) -> dict[str, Any]:
         ],
         "phases_s": {key: getattr(phases, key).s for key in ("before", "during", "after")},
         "faults": faults,
-        "claims": [{"id": each.id, "claim": each.claim} for each in prepared.claims],
+        "claims": [{"id": claim.id, "claim": claim.claim} for claim in prepared.claims],
         "at_most_s": {**prepared.stated._asdict(), "total": prepared.stated.total_s},
     }

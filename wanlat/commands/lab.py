@@ -17,7 +17,7 @@ from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands.capture import LabCapture, recorded_lab
 from wanlat.emulator.control import client
-from wanlat.output import emit, people, print_table, say, show_list
+from wanlat.output import emit, inform, people, print_table, show_list
 from wanlat.running import heed_interruptions
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.units import Duration
@@ -164,17 +164,17 @@ def up(
             while not lab.fate:
                 signal.sigtimedwait([], 0.5)
         except KeyboardInterrupt:
-            say("ended")
+            inform("ended")
             return
         raise MachineError(f"The lab has ended. {lab.fate}")
 
 
 def _introduce(lab: Lab, name: str) -> None:
-    """Say how to look at a lab, to change it and to enter its nodes."""
+    """Print how to look at a lab, to change it and to enter its nodes."""
     plan, node = lab.plan, lab.nodes[0]
     link = f"{plan.wan_links[0].a}/{plan.wan_links[0].b}" if plan.wan_links else node.name
     site = plan.sites[0].name if plan.wan_links else node.name
-    say(f"{name} is up on {lab.backend}, process {os.getpid()}. From another terminal:")
+    inform(f"{name} is up on {lab.backend}, process {os.getpid()}. From another terminal:")
     commands = (
         ("show", "what its links do, what they carried and lost"),
         (f"change {link} delay=+100ms loss=1%", "change them in place; --for 30s takes it back"),
@@ -183,8 +183,8 @@ def _introduce(lab: Lab, name: str) -> None:
         (f"exec --lab {name} {node.name} -- ip route", "one command on a node"),
         (f"exec --lab {name} {node.name} -- bash", f"a shell, on one of {len(lab.nodes)} nodes"),
     )
-    print_table((), commands, indent="  wanlat lab ", to=say)
-    say("Ctrl-C ends it.")
+    print_table((), commands, indent="  wanlat lab ", to=inform)
+    inform("Ctrl-C ends it.")
 
 
 @app.command("list")
@@ -192,7 +192,7 @@ def list_(as_json: o.Json = False) -> None:
     """List your running labs."""
     labs = client.labs()
     if not labs and not as_json:
-        say("No lab is running. `wanlat lab up TOPOLOGY` starts one.")
+        inform("No lab is running. `wanlat lab up TOPOLOGY` starts one.")
     if not as_json:
         keys = ("pid", "name", "backend", "topology", "nodes", "since")
         labs = [{**{key: lab.get(key) for key in keys}, "": lab.get("error", "")} for lab in labs]
@@ -202,21 +202,21 @@ def list_(as_json: o.Json = False) -> None:
 @app.command()
 def show(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
     """Show the links of a running lab: settings, packets, losses."""
-    answer = _ask(lab, "show", targets=targets)
+    answer = _request(lab, "show", targets=targets)
     if as_json:
         emit(answer)
         return
     rows, its = answer["directions"], answer["lab"]
-    say(f"{its['name']} on {its['backend']}, process {its['pid']}")
+    inform(f"{its['name']} on {its['backend']}, process {its['pid']}")
     most = _MANY_ROWS if targets else _FEW_ROWS
     if not targets and len(rows) > most:  # what is changed, then the WAN links, then the rest
         rows = sorted(rows, key=lambda row: (not row["changed"], row["link"] != "wan"))
     titles = ("direction", "in force", "topology says", "packets", "lost", "queue full", "overflow")
-    print_table(titles, map(_direction, rows[:most]), to=say)
+    print_table(titles, map(_direction, rows[:most]), to=inform)
     if len(rows) > most:
-        say(f"and {len(rows) - most} more directions: name targets to see them, or use --json")
+        inform(f"and {len(rows) - most} more directions: name targets to see them, or use --json")
     for hold in answer["holds"]:
-        say(f"for another {hold['ends_in_s']:.0f} s: {hold['what']}")
+        inform(f"for another {hold['ends_in_s']:.0f} s: {hold['what']}")
 
 
 def _direction(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -298,7 +298,7 @@ def heal(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) 
 
 @app.command()
 def restore(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
-    """Return links to what the topology says."""
+    """Return links to what the topology defines."""
     _change(lab, "restore", as_json, targets=targets)
 
 
@@ -322,7 +322,7 @@ def journal(
             emit(_plain(answer["entries"]))
             return
         if not answer["entries"] and not follow:
-            say("Nothing has been changed.")
+            inform("Nothing has been changed.")
         while True:
             for entry in answer["entries"]:
                 typer.echo(f"{entry['t_ns']}  {_time(entry['clock'])}  {_entry(entry)}")
@@ -333,28 +333,28 @@ def journal(
             answer = running.query("journal", after=answer["next"])
 
 
-def _ask(lab: str | None, operation: str, **request: Any) -> dict[str, Any]:
+def _request(lab: str | None, operation: str, **request: Any) -> dict[str, Any]:
     with client.find(lab) as running:
         return running.query(operation, **request)
 
 
 def _change(lab: str | None, operation: str, as_json: bool, **request: Any) -> None:
-    """Have a lab change its links, and say what it did."""
-    answer = _ask(lab, operation, **request)
+    """Have a lab change its links, and print what it did."""
+    answer = _request(lab, operation, **request)
     entries = answer["entries"]
     if as_json:
         when = {key: answer.get(key) for key in ("t_ns", "clock", "until")}
         emit({**when, "changes": _plain(entries)})
         return
     for entry in entries[:_FEW_LINES]:
-        say(_entry(entry))
+        inform(_entry(entry))
     if len(entries) > _FEW_LINES:
-        say(f"and {len(entries) - _FEW_LINES} more directions")
+        inform(f"and {len(entries) - _FEW_LINES} more directions")
     if not entries:
-        say("Nothing changed: that is in force already.")
+        inform("Nothing changed: that is in force already.")
         return
     until = f", until {_time(answer['until'])}" if answer.get("until") else ""
-    say(f"in force since {_time(answer['clock'])}{until} (instant {answer['t_ns']} ns)")
+    inform(f"in force since {_time(answer['clock'])}{until} (instant {answer['t_ns']} ns)")
 
 
 def _entry(entry: Mapping[str, Any]) -> str:

@@ -11,11 +11,11 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands.settings import trust, use_bobd
-from wanlat.output import say
+from wanlat.output import inform
 from wanlat.running import (
-    carry_out,
     heed_interruptions,
     measure_points,
+    run_with_progress,
     with_own_directory,
 )
 from wanlat.topologies.errors import UserError
@@ -154,7 +154,7 @@ def measure(
     from wanlat.experiments.matrix_points import prepare_points
 
     if unfinished is not None and unfinished.is_complete:
-        say(f"{unfinished.directory} is complete: nothing is left to measure.")
+        inform(f"{unfinished.directory} is complete: nothing is left to measure.")
         return MatrixOutcome(unfinished.directory, "complete")
     workers = common.workers
     if not is_one(batch, unfinished):
@@ -170,7 +170,7 @@ def measure(
     ready = with_own_directory(ready, common.out)
     if run_one is not None:
         return run_one(ready)
-    return carry_out(lambda report: batch.run(ready, report))
+    return run_with_progress(lambda report: batch.run(ready, report))
 
 
 def is_one(batch: Batch, unfinished: Unfinished | None) -> bool:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from wanlat import options as o
 from wanlat.commands.settings import trust
-from wanlat.output import say
+from wanlat.output import inform
 
 
 def merge(
-    bundles: Annotated[
-        list[Path],
-        typer.Argument(metavar="BUNDLE...", help="The bundles that `run --shard` left"),
-    ],
+    bundles: Annotated[list[Path], o.argument("BUNDLE...", "The bundles that `run --shard` left")],
     out: Annotated[Path, o.option("DIR", "Output directory", "--out", "-o")],
     systems: Annotated[
         str | None,
@@ -37,4 +32,4 @@ def merge(
     trust(systems)
     merged = merge_bundles(bundles, out)
     show_any(merged, as_json=as_json, verbose=verbose)
-    say(f"bundle: {merged}")
+    inform(f"bundle: {merged}")

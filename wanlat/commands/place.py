@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, use_bobd, with_options
-from wanlat.output import counted, emit, print_table, remark, say
+from wanlat.output import counted, emit, inform, print_table, remark
 from wanlat.results import show_report, summaries
 from wanlat.running import demand_complete, leave, measure_points, reporting
 from wanlat.topologies.errors import UserError
@@ -88,7 +88,7 @@ def place(
     """Rank the regions to put a cluster's nodes in, and its leader.
 
     Latencies are predicted: the round trips that the system's definition promises, times the RTTs
-    of the matrix. --confirm measures some of them and says how far off they are.
+    of the matrix. --confirm measures some of them and states how far off they are.
     """
     (system,) = adopted(system)
     use_bobd(bobd, [system])
@@ -145,47 +145,51 @@ def _measured(bundle: Path, system: str) -> dict[str, float]:
     """Return the round trips of a system's endpoints in a bundle, on average. Raises UserError."""
     from wanlat.bundle.errors import refusing
 
-    found: dict[str, list[float]] = {}
+    round_trips: dict[str, list[float]] = {}
     with refusing(bundle):
         for summary in summaries(bundle):
             for row in summary.get("round_trips", ()):
                 if row["system"] == system and row["mean_round_trips"] is not None:
-                    found.setdefault(row["endpoint"], []).append(row["mean_round_trips"])
-    if not found:
+                    mean = row["mean_round_trips"]
+                    round_trips.setdefault(row["endpoint"], []).append(mean)
+    if not round_trips:
         raise UserError(
             f"--from {bundle}: its report has no round trips of {system}. Name the bundle of "
             f"`wanlat run round-trips --systems {system}`, after `wanlat report` of it."
         )
-    return {endpoint: max(0.0, sum(each) / len(each)) for endpoint, each in found.items()}
+    return {
+        endpoint: max(0.0, sum(values) / len(values)) for endpoint, values in round_trips.items()
+    }
 
 
-def _show(found: Placements, nodes: int) -> None:
+def _show(ranking: Placements, nodes: int) -> None:
     """Print the ranking, and what it is from."""
-    has_leader = any(each.leader for each in found.placements)
-    endpoints = [*found.mix] if len(found.mix) > 1 else []
+    has_leader = any(placement.leader for placement in ranking.placements)
+    endpoints = [*ranking.mix] if len(ranking.mix) > 1 else []
     titles = ["RANK", "REGIONS", *(["LEADER"] if has_leader else []), "MEAN MS"]
-    titles += [f"{each} MS" for each in endpoints]
+    titles += [f"{endpoint} MS" for endpoint in endpoints]
     titles += ["WORST CLIENT", "ITS MS", "WORST LOSS", "THEN MS"]
-    print_table(titles, [_row(each, endpoints, has_leader) for each in found.placements], to=say)
-    sources = listing(f"{name} {source}" for name, source in found.sources.items())
+    rows = [_row(placement, endpoints, has_leader) for placement in ranking.placements]
+    print_table(titles, rows, to=inform)
+    sources = listing(f"{name} {source}" for name, source in ranking.sources.items())
     remark(
-        f"Predicted of {counted(found.compared, 'placement')} of {counted(nodes, 'node')}, ranked "
-        f"by {found.rank_by}; round trips: {sources}. What nodes compute, write and queue comes on "
-        "top."
+        f"Predicted of {counted(ranking.compared, 'placement')} of {counted(nodes, 'node')}, "
+        f"ranked by {ranking.rank_by}; round trips: {sources}. What nodes compute, write and queue "
+        "comes on top."
     )
 
 
-def _row(each: Placement, endpoints: list[str], has_leader: bool) -> list[str]:
-    lost = each.lost
+def _row(placement: Placement, endpoints: list[str], has_leader: bool) -> list[str]:
+    lost = placement.lost
     leads = f", {lost.leader} leads" if lost.leader else ""
     return [
-        str(each.rank),
-        " ".join(each.regions),
-        *([each.leader or "–"] if has_leader else []),
-        f"{each.mean_ms:.1f}",
-        *(f"{each.endpoints[name]:.1f}" for name in endpoints),
-        each.worst_client,
-        f"{each.worst_client_ms:.1f}",
+        str(placement.rank),
+        " ".join(placement.regions),
+        *([placement.leader or "–"] if has_leader else []),
+        f"{placement.mean_ms:.1f}",
+        *(f"{placement.endpoints[name]:.1f}" for name in endpoints),
+        placement.worst_client,
+        f"{placement.worst_client_ms:.1f}",
         f"{lost.region}{leads}",
         "no answer" if lost.mean_ms is None else f"{lost.mean_ms:.1f}",
     ]
@@ -211,4 +215,4 @@ def _confirm(
         leave(ended, document, as_json)
     with reporting(ended.directory):
         show_report(ended.directory, as_json=as_json, verbose=verbose)
-    say(f"bundle: {ended.directory}")
+    inform(f"bundle: {ended.directory}")

@@ -1,35 +1,31 @@
-"""``wanlat report``: what a bundle says, from it alone; of several, beside each other."""
+"""``wanlat report``: the report of a bundle, from it alone; of several, beside each other."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from wanlat import options as o
-from wanlat.output import emit, refuse_to_replace, replace_junit, say
+from wanlat.output import emit, inform, refuse_to_replace, replace_junit
 from wanlat.results import messages_of, show_any
 from wanlat.topologies.errors import UserError
 
 
 def report(
-    bundles: Annotated[
-        list[Path], typer.Argument(metavar="BUNDLE...", help="The directory of a run, or several")
-    ],
+    bundles: Annotated[list[Path], o.argument("BUNDLE...", "The directory of a run, or several")],
     out: Annotated[
         Path | None,
         o.option("FILE", "Lay several runs beside each other in this HTML file", "--out", "-o"),
     ] = None,
     index: Annotated[
         bool,
-        typer.Option("--index", help="Index of all bundles below these, into the directory -o"),
+        o.flag("Index of all bundles below these, into the directory -o", "--index"),
     ] = False,
     claims: Annotated[
         bool,
-        typer.Option("--claims", help="Verdicts on what publications claim, of all bundles below"),
+        o.flag("Verdicts on what publications claim, of all bundles below", "--claims"),
     ] = False,
-    svg: Annotated[bool, typer.Option("--svg", help="Draw an SVG beside each PNG")] = False,
+    svg: Annotated[bool, o.flag("Draw an SVG beside each PNG", "--svg")] = False,
     force: o.Force = False,
     junit: o.Junit = None,
     bmf: Annotated[
@@ -49,7 +45,7 @@ def report(
         if out is None:
             raise UserError("Where to? An index is a page and a chart in a directory: -o DIR.")
         for path in (_claims if claims else _index)(bundles, out, force=force):
-            say(f"written: {path}")
+            inform(f"written: {path}")
         return
     if out is None and len(bundles) == 1:
         show_any(bundles[0], as_json=as_json and not bmf, verbose=verbose, svg=svg)
@@ -66,7 +62,7 @@ def report(
     from wanlat.analysis.report import beside
 
     beside(bundles, out, messages_of)
-    say(f"report: {out}")
+    inform(f"report: {out}")
 
 
 def _index(bundles: list[Path], out: Path, *, force: bool) -> tuple[Path, ...]:
@@ -82,7 +78,7 @@ def _claims(bundles: list[Path], out: Path, *, force: bool) -> tuple[Path, ...]:
     from wanlat.experiments.config.claims import publications
 
     refuse_to_replace([out / PAGE], force=force)
-    return (write_claims(bundles, [each.to_dict() for each in publications()], out),)
+    return (write_claims(bundles, [publication.to_dict() for publication in publications()], out),)
 
 
 def _for_ci(bundle: Path, junit: Path | None, bmf: bool) -> None:
@@ -94,7 +90,9 @@ def _for_ci(bundle: Path, junit: Path | None, bmf: bool) -> None:
 
     reports = list(summaries(bundle))
     if junit is not None:
-        suites = [(each["bundle"]["study"], ci.cases_of_report(each)) for each in reports]
+        suites = [
+            (document["bundle"]["study"], ci.cases_of_report(document)) for document in reports
+        ]
         replace_junit(junit, ci.junit(suites))
     if bmf:
         emit(ci.bencher(reports))

@@ -1,4 +1,4 @@
-"""``wanlat run``: measure what a study asks for, and show it."""
+"""``wanlat run``: measure what a study describes, and show it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wanlat.commands import completion
 from wanlat.commands.measuring import Common, is_one, measure, with_common
 from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
-from wanlat.output import remark, say
+from wanlat.output import inform, remark
 from wanlat.results import next_step, show_report
 from wanlat.running import demand_complete, incomplete, leave, reporting
 from wanlat.topologies.errors import UserError
@@ -80,7 +80,7 @@ def run(
         leave(ended, document, common.as_json)
     with reporting(ended.directory):
         made = show_report(ended.directory, as_json=common.as_json, verbose=common.verbose)
-    say(f"bundle: {ended.directory}")
+    inform(f"bundle: {ended.directory}")
     if study is not None and is_one(batch, unfinished):
         with suppress(Exception):  # that there is no hint says nothing of the run
             is_chosen = common.topology is not None
@@ -138,7 +138,7 @@ def _overridden(
             f"--{option}: study {study.name} changes the RTT of the WAN links itself. Give it "
             f"other values with `--set {own}`."
         )
-    return {name: o.topology_of(name, rtt, jitter) for name in {each.topology for each in points}}
+    return {name: o.topology_of(name, rtt, jitter) for name in {point.topology for point in points}}
 
 
 def _capture(study: Study, common: Common) -> CaptureWanted | None:

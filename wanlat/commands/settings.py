@@ -25,8 +25,8 @@ def with_options(
 ) -> dict[str, dict[str, Any]]:
     """Return a study's options with those of ``--option``, which take precedence.
 
-    Values are YAML. What an option may be is the system's to say; raises UserError for what is no
-    option of a system that is measured.
+    Values are YAML. Raises UserError for what is no option of a system that is
+    measured; what an option may be, the system defines.
     """
     from wanlat.systems import registry
 
@@ -44,33 +44,33 @@ def settings(given: Sequence[str] | None, **options: Any) -> dict[str, Any]:
 
     Values are YAML. Raises UserError.
     """
-    found = {name: value for name, value in options.items() if value is not None}
+    parsed = {name: value for name, value in options.items() if value is not None}
     for _, name, value in _pairs("--set", given):
-        if name in found:
+        if name in parsed:
             option = f"--{name.replace('_', '-')}"
             raise UserError(f"{option} is given, and `{name}` is set; do one of them.")
-        found[name] = value
-    return found
+        parsed[name] = value
+    return parsed
 
 
 def axes(given: Sequence[str] | None) -> dict[str, list[Any]]:
     """Return the parameters of ``--matrix PARAMETER=V1,V2``. Values are YAML. Raises UserError."""
-    found = {}
+    parsed = {}
     for text, name, values in _pairs("--matrix", given, "[{}]"):
         if not values:
             raise UserError(f"--matrix {show(text)}: it has no values.")
-        found[name] = values
-    return found
+        parsed[name] = values
+    return parsed
 
 
 def timeouts(given: Sequence[str]) -> dict[str, list[Duration]]:
     """Return the timeouts of ``--advise TIMEOUT=V1,V2``; none of it alone. Raises UserError."""
-    found = {}
-    for text, name, values in _pairs("--advise", [each for each in given if each], "[{}]"):
+    parsed = {}
+    for text, name, values in _pairs("--advise", list(filter(None, given)), "[{}]"):
         if not values:
             raise UserError(f"--advise {show(text)}: it has no values.")
-        found[name] = [Duration.parse(value) for value in values]
-    return found
+        parsed[name] = [Duration.parse(value) for value in values]
+    return parsed
 
 
 def _pairs(

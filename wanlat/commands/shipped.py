@@ -3,14 +3,14 @@
 # Not `from __future__ import annotations`: Typer reads an annotation that names a local.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.output import emit, remark, say, show_list
+from wanlat.output import emit, inform, remark, show_list
 from wanlat.topologies.findings import Finding
 
 
@@ -19,19 +19,19 @@ class Kind:
     """A kind of YAML file that comes with wanlat, by name, or is a user's own, by path."""
 
     noun: str
-    files: str
-    """The module with its `shipped` and `find`."""
-    loader: str
-    """The module with its `load`."""
+    files: Callable[[], ModuleType]
+    """Imports the module with its `shipped` and `find`."""
+    loader: Callable[[], ModuleType]
+    """Imports the module with its `load`, and with it the model."""
     row: Callable[[Any], dict[str, Any]]
-    """What the list says of one, besides its name and description."""
+    """Its columns in the list, besides name and description."""
     facts: Callable[[Any], Iterable[str]]
     """The lines that follow the YAML of one: what follows from it."""
     extent: Callable[[Any], str]
     """What makes up a valid one."""
     complete: completion.Complete
-    misfits: Callable[[Any], Iterable[Finding]] | None = None
-    """Finds, where `validate` asks, what reading one does not."""
+    check: Callable[[Any], Iterable[Finding]] | None = None
+    """Finds, for `validate`, what reading one does not."""
 
     @property
     def plural(self) -> str:
@@ -40,13 +40,15 @@ class Kind:
 
     def load(self, name: str, **more: Any) -> Any:
         """Return one, by name or path, looked up before its model is imported."""
-        import_module(self.files).find(name)
-        return import_module(self.loader).load(name, **more)
+        self.files().find(name)
+        return self.loader().load(name, **more)
 
     def show_list(self, *, as_json: bool) -> None:
         """Print a row for each shipped one."""
-        found = map(self.load, import_module(self.files).shipped())
-        rows = [{"name": e.name, **self.row(e), "description": e.description} for e in found]
+        rows = [
+            {"name": file.name, **self.row(file), "description": file.description}
+            for file in map(self.load, self.files().shipped())
+        ]
         show_list(rows, as_json=as_json)
 
     def add_to(self, app: typer.Typer) -> None:
@@ -71,14 +73,14 @@ class Kind:
             if as_json:
                 emit(read.to_dict())
                 return
-            path = import_module(self.files).find(name)
+            path = self.files().find(name)
             typer.echo(path.read_text(encoding="utf-8-sig").rstrip("\n"))
             for line in self.facts(read):
                 remark(line)
 
         def validate(file: o.File) -> None:
-            read = self.load(file, **({"also": self.misfits} if self.misfits else {}))
-            say(f"{file}: {read.name} is valid: {self.extent(read)}")
+            read = self.load(file, **({"also": self.check} if self.check else {}))
+            inform(f"{file}: {read.name} is valid: {self.extent(read)}")
 
         article = f"a {self.noun}"
         app.command("list", help=f"List the shipped {self.plural}.")(list_)

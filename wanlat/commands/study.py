@@ -1,9 +1,10 @@
-"""``wanlat study``: the YAML files that say what to measure."""
+"""``wanlat study``: the YAML files that describe what to measure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from wanlat.app import App
@@ -45,8 +46,8 @@ def _extent(study: Study) -> str:
     return counted(len(points_of(study)), "point")
 
 
-def _misfits(study: Study) -> Iterator[Finding]:
-    """Find what topologies and systems say against a study's points.
+def _check(study: Study) -> Iterator[Finding]:
+    """Find where a study's points do not fit their topologies and systems.
 
     Raises UserError. Whether the systems are installed is not looked at.
     """
@@ -68,7 +69,7 @@ def _of_point(point: Point, plan: Plan, index: int) -> list[Finding]:
     from wanlat.experiments.config.study import node_of
     from wanlat.systems import registry
 
-    found: list[Finding] = []
+    findings: list[Finding] = []
 
     @contextmanager
     def at(*path: str | int) -> Iterator[None]:
@@ -77,7 +78,7 @@ def _of_point(point: Point, plan: Plan, index: int) -> list[Finding]:
         except UserError as error:
             text = str(error).rstrip(".")
             is_varied = path[0] in point.values
-            found.append(
+            findings.append(
                 Finding(("matrix",), f"{point.label}: {text}") if is_varied else Finding(path, text)
             )
 
@@ -90,17 +91,29 @@ def _of_point(point: Point, plan: Plan, index: int) -> list[Finding]:
         system = registry.get(point.system)
         with at("options", point.system):
             system.check_topology(plan, system.parse_options(study.options.get(point.system)))
-    return found
+    return findings
+
+
+def _files() -> ModuleType:
+    from wanlat.experiments.config import files
+
+    return files
+
+
+def _loader() -> ModuleType:
+    from wanlat.experiments.config import study
+
+    return study
 
 
 STUDIES = Kind(
     noun="study",
-    files="wanlat.experiments.config.files",
-    loader="wanlat.experiments.config.study",
+    files=_files,
+    loader=_loader,
     row=_row,
     facts=_facts,
     extent=_extent,
-    misfits=_misfits,
+    check=_check,
     complete=completion.studies,
 )
 STUDIES.add_to(app)

@@ -12,7 +12,7 @@ import typer
 from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
-from wanlat.output import emit, say, show_document, show_list
+from wanlat.output import emit, inform, show_document, show_list
 from wanlat.topologies.errors import RunFailed, UserError
 from wanlat.topologies.wording import show as show_text
 
@@ -27,18 +27,18 @@ def list_(as_json: o.Json = False) -> None:
     """List the systems: what is installed, in which version, and how to get what is not."""
     from wanlat.systems.catalogue import list_systems, list_tools
 
-    found = [*list_systems(), *list_tools()]
+    entries = [*list_systems(), *list_tools()]
     rows = [
         {
-            "name": each.name,
-            "kind": each.kind,
-            "version": each.version or "not installed",
-            "sha256": each.sha256 and each.sha256[:12],
-            "program, or how to get it": each.path or each.get,
+            "name": entry.name,
+            "kind": entry.kind,
+            "version": entry.version or "not installed",
+            "sha256": entry.sha256 and entry.sha256[:12],
+            "program, or how to get it": entry.path or entry.get,
         }
-        for each in found
+        for entry in entries
     ]
-    show_list([each.as_json() for each in found] if as_json else rows, as_json=as_json)
+    show_list([entry.as_json() for entry in entries] if as_json else rows, as_json=as_json)
 
 
 @app.command()
@@ -70,8 +70,8 @@ def option_rows(system: System) -> Iterator[dict[str, Any]]:
     """Yield the options of a system, as its model has them."""
     defaults = system.options_model.model_construct().model_dump(mode="json")
     for name, field in system.options_model.model_json_schema()["properties"].items():
-        kinds = [each for each in field.get("anyOf", [field]) if each.get("type") != "null"]
-        types = ["|".join(each.get("enum") or [each.get("type", "text")]) for each in kinds]
+        kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
+        types = ["|".join(kind.get("enum") or [kind.get("type", "text")]) for kind in kinds]
         yield {
             "name": name,
             "type": " or ".join(types),
@@ -141,7 +141,7 @@ def new(
             f"{show_text(str(directory))} cannot be written: {reason}. Call from a directory that "
             "you may write to, or name one: `wanlat system new DIR/NAME`."
         ) from error
-    say(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
+    inform(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
 
 
 @app.command()
@@ -159,7 +159,7 @@ def check(
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import run as run_study
-    from wanlat.running import carry_out, heed_interruptions
+    from wanlat.running import heed_interruptions, run_with_progress
     from wanlat.systems import registry
 
     heed_interruptions()  # so that the directory below goes, too
@@ -180,16 +180,16 @@ def check(
         )
         prepared = prepare(study, directory=Path(place) / "bundle")
         demand_lab(prepared.plan, prepared.backend)
-        ended = carry_out(lambda report: run_study(prepared, report))
+        ended = run_with_progress(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
     order = known.get(api) or list(system.definition.endpoints)
     rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
     keys = ("endpoint", "outcome", "ms", "error")
     ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in rows]
-    found = [
+    answers = [
         {key: {**row, "ms": its}[key] for key in keys} for row, its in zip(rows, ms, strict=True)
     ]
-    written = [each | {"ms": each["ms"] and f"{each['ms']:.2f}"} for each in found]
-    show_list(found if as_json else written, as_json=as_json)
-    if ended.status != "complete" or any(each["outcome"] != "ok" for each in found):
+    written = [answer | {"ms": answer["ms"] and f"{answer['ms']:.2f}"} for answer in answers]
+    show_list(answers if as_json else written, as_json=as_json)
+    if ended.status != "complete" or any(answer["outcome"] != "ok" for answer in answers):
         raise RunFailed(f"{system.name} did not answer every request as it should.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -13,9 +14,9 @@ from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.commands.shipped import Kind
-from wanlat.output import emit, print_table, refuse_to_replace, remark, say
+from wanlat.output import emit, inform, print_table, refuse_to_replace, remark
+from wanlat.topologies import load
 from wanlat.topologies.errors import UserError
-from wanlat.topologies.load import load
 from wanlat.topologies.units import Duration, Fraction
 from wanlat.topologies.wording import listing
 
@@ -68,10 +69,14 @@ def _extent(topology: Topology) -> str:
     return f"{len(plan.sites)} sites, {len(plan.nodes)} nodes"
 
 
+def _files() -> ModuleType:
+    return load
+
+
 TOPOLOGIES = Kind(
     noun="topology",
-    files="wanlat.topologies.load",
-    loader="wanlat.topologies.load",
+    files=_files,
+    loader=_files,
     row=_row,
     facts=_facts,
     extent=_extent,
@@ -143,7 +148,7 @@ def import_(
         remark(note)
     if out is not None:
         _write({out: imported.text}, force=force)
-        say(f"{out}: {made.name}: {_extent(made)}")
+        inform(f"{out}: {made.name}: {_extent(made)}")
     if as_json:
         file = out and str(out)
         emit({"topology": made.to_dict(), "notes": list(imported.notes), "file": file})
@@ -170,7 +175,7 @@ def export(
     """Convert a topology for another tool; what that cannot express is reported."""
     from wanlat.topologies.export.targets import export as export_to
 
-    exported = export_to(load(topology), to)
+    exported = export_to(load.load(topology), to)
     texts, notes = dict(exported.files), list(exported.notes)
     for note in notes:
         remark(note)
@@ -183,7 +188,7 @@ def export(
     if as_json:
         emit({"target": to, "files": texts, "notes": notes, "written": paths})
     elif out is not None:
-        say(f"written: {listing(paths)}")
+        inform(f"written: {listing(paths)}")
     else:
         first, *others = texts
         typer.echo(texts[first], nl=False)

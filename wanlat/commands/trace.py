@@ -11,14 +11,14 @@ import typer
 from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, use_bobd, with_options
-from wanlat.output import emit, refuse_to_replace, say
+from wanlat.output import emit, inform, refuse_to_replace
 from wanlat.results import messages_of
 from wanlat.running import (
-    carry_out,
     heed_interruptions,
     incomplete,
     leave,
     reporting,
+    run_with_progress,
     with_own_directory,
 )
 from wanlat.topologies.errors import UserError
@@ -122,7 +122,7 @@ def trace(
     heed_interruptions()
     demand_lab(wanted.prepared.plan, backend)
     wanted = replace(wanted, prepared=with_own_directory(wanted.prepared, out))
-    ended = carry_out(lambda report: run_trace(wanted, report))
+    ended = run_with_progress(lambda report: run_trace(wanted, report))
     if ended.status != "complete":
         leave(ended, incomplete(ended), as_json)
     place = ended.directory
@@ -131,8 +131,8 @@ def trace(
 
         from wanlat.analysis.report import report
 
-        say(f"report: {report(place, messages_of=messages_of).page_path}")
-    say(f"bundle: {place}")
+        inform(f"report: {report(place, messages_of=messages_of).page_path}")
+    inform(f"bundle: {place}")
 
 
 def _draw(
@@ -144,7 +144,7 @@ def _draw(
     stem: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw a bundle's request, print its critical path, and say where the files are."""
+    """Draw a bundle's request, print its critical path and where the files are."""
     from wanlat.analysis.charts.sequence import stem as stem_of
     from wanlat.analysis.charts.sequence import write_trace
     from wanlat.analysis.trace import trace_of
@@ -155,7 +155,7 @@ def _draw(
     traced = trace_of(bundle, _group(bundle, system, endpoint, placement), slowest=slowest)
     files = write_trace(traced, stem or directory / "charts" / stem_of(traced))
     for line in [*told(traced), *(f"trace: {file}" for file in files)]:
-        say(line)
+        inform(line)
     if as_json:
         emit({**traced, "bundle": str(directory), "files": [str(file) for file in files]})
 
@@ -178,6 +178,6 @@ def _group(bundle: Run, system: str, endpoint: str, placement: str | None) -> Gr
     if chosen is None:
         raise UserError(
             f"--placement {show(placement)}: the requests to {wanted} in {bundle.directory} have "
-            f"placement {listing([each.placement for each in fitting])}."
+            f"placement {listing([group.placement for group in fitting])}."
         )
     return chosen

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from wanlat.output import say
+from wanlat import options as o
+from wanlat.output import inform
 from wanlat.results import messages_of
 from wanlat.running import heed_interruptions
 from wanlat.topologies.errors import UserError
@@ -15,7 +14,7 @@ from wanlat.topologies.errors import UserError
 
 def view(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where bundles are", exists=True, file_okay=False)
+        Path, o.argument("DIR", "Where bundles are", exists=True, file_okay=False)
     ] = Path("results"),
 ) -> None:
     """Show bundles in a browser, and follow runs that are under way.
@@ -29,7 +28,7 @@ def view(
 
     heed_interruptions()
     server, address = serve(directory, messages_of)
-    say(f"view: {address}")
+    inform(f"view: {address}")
     try:
         server.serve_forever()
     finally:

@@ -40,21 +40,21 @@ class DrillResult:
         nothing was due; what this machine could not send is in no share. Raises UserError for a
         client that the drill has not.
         """
-        found = [
+        counts = [
             figures["phases"].get(phase) or {"attempted": 0, "not_sent": 0, "expired": 0, "ok": 0}
-            for whose, kind, figures in self.drill.clients
-            if kind == operation and client in (None, whose["client"])
+            for client_of, kind, figures in self.drill.clients
+            if kind == operation and client in (None, client_of["client"])
         ]
-        if not found:
-            known = listing(each["client"] for each in self.drill["clients"])
+        if not counts:
+            known = listing(entry["client"] for entry in self.drill["clients"])
             raise UserError(
                 f"No client `{client}` did a `{operation}` in {self.name}; there are `read` "
                 f"and `write`, of {known}."
             )
         from wanlat.analysis.claims import due_of
 
-        due = sum(map(due_of, found))
-        return sum(each["ok"] for each in found) / due if due else None
+        due = sum(map(due_of, counts))
+        return sum(phase_counts["ok"] for phase_counts in counts) / due if due else None
 
 
 @dataclass

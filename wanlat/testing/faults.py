@@ -29,7 +29,7 @@ class Faults:
     def __init__(
         self, lab: Lab, cluster: Cluster | None, event: Callable[[str, str, str, int], None]
     ) -> None:
-        """``event`` is told its kind, subject, detail, and instant (CLOCK_MONOTONIC, ns)."""
+        """``event`` receives its kind, subject, detail, and instant (CLOCK_MONOTONIC, ns)."""
         self._lab = lab
         self._event = event
         self._scene = Scene(lab, cluster.nodes if cluster else {})
@@ -45,13 +45,13 @@ class Faults:
         step = Step(self._number, fault, 0, None)
         detail = json.dumps(described(step))
         try:
-            begun_ns = fault.begin(self._scene)
+            started_ns = fault.begin(self._scene)
         except BaseException:
             with suppress(WanlatError):  # part of it may have been applied
                 fault.end(self._scene)
             raise
-        self._event("inject", step.title, detail, begun_ns)
+        self._event("inject", step.title, detail, started_ns)
         try:
-            yield begun_ns
+            yield started_ns
         finally:
             self._event("heal", step.title, detail, fault.end(self._scene))

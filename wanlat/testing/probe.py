@@ -66,7 +66,7 @@ class Answer:
         return self.sample.elapsed_ns / 1e6
 
     def __repr__(self) -> str:
-        """Say what a failed assertion needs."""
+        """Return what a failed assertion needs."""
         why = f", {self.error}" if self.error else ""
         took = f"{self.outcome} in {self.latency_ms:.1f} ms"
         if self.network_error_ms:
@@ -97,13 +97,13 @@ class _Key:
     @property
     def _last(self) -> _Write | None:
         """Return the last one that was acknowledged."""
-        return next((each for each in reversed(self.writes) if each.outcome == "ok"), None)
+        return next((write for write in reversed(self.writes) if write.outcome == "ok"), None)
 
     def awaited(self) -> Object:
         """Return the object that a read must bring, or, where that is none, may have brought."""
         if self._last is not None and self._last.object is not None:
             return self._last.object
-        puts = [(each.object, each.outcome) for each in self.writes if each.object]
+        puts = [(write.object, write.outcome) for write in self.writes if write.object]
         maybe = [what for what, outcome in puts if outcome == "unknown"]
         return (maybe or [what for what, _ in puts])[-1]
 
@@ -112,14 +112,16 @@ class _Key:
 
         A write of unknown outcome may be executed at any time, so what it put is right as well.
         """
-        came = [each for each in self.writes if each.object and each.object.sha256 == read.sha256]
-        if read.outcome in ("unknown", "not_sent") or not came:
+        matches = [
+            write for write in self.writes if write.object and write.object.sha256 == read.sha256
+        ]
+        if read.outcome in ("unknown", "not_sent") or not matches:
             return read  # nothing came, or, as oneshot has found out, nobody's bytes
         last = self._last
-        if any(each is last or each.outcome == "unknown" for each in came):
+        if any(write is last or write.outcome == "unknown" for write in matches):
             return replace(read, outcome="ok", error=None)
-        number = self.writes.index(came[-1]) + 1
-        if came[-1].outcome in ("fail", "not_sent"):
+        number = self.writes.index(matches[-1]) + 1
+        if matches[-1].outcome in ("fail", "not_sent"):
             why = f"bytes of a write that had failed (number {number} to this key)"
         else:
             since = "replaced" if last is not None and last.object else "removed"
@@ -128,22 +130,22 @@ class _Key:
 
 
 class Probe:
-    """Asks a cluster, one request in flight.
+    """Sends requests to a cluster, one in flight.
 
     key = wanlat_probe.put().key
     sample = wanlat_probe.at("n3").get(key)
     assert sample.outcome == "ok" and sample.latency_ms < 250
 
-    It stands on the topology's first node and asks the store there; `at` makes another that
-    stands on, and asks, another one. Every put has bytes of its own, and what is read must be those
-    of the last one that was acknowledged, whichever probe put them, or of one whose outcome is
-    unknown. Every request is a row of the test's bundle, which ``record`` takes.
+    It stands on the topology's first node, and the store there is its target; `at` makes another
+    with another node and target. Every put has bytes of its own, and what is read must be those of
+    the last one that was acknowledged, whichever probe put them, or of one of unknown outcome.
+    Every request is a row of the test's bundle, which ``record`` takes.
     """
 
     def __init__(
         self, lab: Lab, cluster: Cluster, record: Callable[[dict[str, Any]], None], *, seed: int = 1
     ) -> None:
-        self.node = self.asks = lab.nodes[0].name
+        self.node = self.target = lab.nodes[0].name
         self._deadline_s = _DEADLINE_S
         self._lab = lab
         self._cluster = cluster
@@ -163,13 +165,13 @@ class Probe:
         self._stack = ExitStack()
 
     def at(self, node: str, *, target: str | None = None, deadline_s: float | None = None) -> Probe:
-        """Return a probe that stands on a node and asks the store there, or on ``target``.
+        """Return a probe that stands on a node; its target is the store there, or on ``target``.
 
         ``deadline_s``: how long a request may take before it is `unknown`.
         """
         other = copy.copy(self)
         other.node = self._lab.node(node).name
-        other.asks = self._lab.node(target or node).name
+        other.target = self._lab.node(target or node).name
         other._deadline_s = deadline_s or self._deadline_s
         return other
 
@@ -226,13 +228,13 @@ class Probe:
         return self._keys[key]
 
     def _oneshot(self) -> Oneshot:
-        """Return the process that asks. Nothing is sent yet."""
-        place = (self.node, self.asks, self._deadline_s)
+        """Return the process that sends requests. Nothing is sent yet."""
+        place = (self.node, self.target, self._deadline_s)
         known = self._oneshots.get(place)
         if known is not None and not known.is_lost():
             return known
         deadline_ms = round(self._deadline_s * 1000)
-        header = header_to(self._cluster.target(self.asks), deadline_ms=deadline_ms)
+        header = header_to(self._cluster.target(self.target), deadline_ms=deadline_ms)
         spawn = spawn_on(self._lab, self.node)
         if not self._oneshots:
             self._cluster.create_bucket(BUCKET)
@@ -249,10 +251,10 @@ class Probe:
                 "version": cluster.version,
                 "topology": plan.name,
                 "client": self.node,
-                "target": self.asks,
+                "target": self.target,
                 "key": at.name,
-                "rtt_ms": requested_rtt_ms(plan, self.asks),
-                "placement": self._api.placement(cluster.replicas, self.asks, at.name),
+                "rtt_ms": requested_rtt_ms(plan, self.target),
+                "placement": self._api.placement(cluster.replicas, self.target, at.name),
             }
         )
         error_ns = self._lab.lateness.during(sample.start_ns, sample.start_ns + sample.elapsed_ns)
