@@ -26,8 +26,8 @@ from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.header import Header
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.plan import Header
 from wanlat.probes.process import Spawn
 from wanlat.systems.engine.protocols import Operation
 

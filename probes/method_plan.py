@@ -25,8 +25,8 @@ from wanlat.probes.plan import (
     shuffled,
 )
 from wanlat.probes.prefilled import Prefilled
-from wanlat.systems.engine.endpoints import BOB_SERVICE
 from wanlat.systems.engine.protocols import Operation
+from wanlat.systems.engine.protocols.grpc import BOB_SERVICE
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Call:
     """A request as it is sent, whatever the protocol.
 
     ``request``: of gRPC the message as proto3 JSON; over HTTP method, path, headers and body; what
-    a program is told. In its texts stand `wanlat.systems.engine.endpoints.PLACEHOLDERS`.
+    a program is told. In its texts stand `wanlat.systems.engine.protocols.requests.PLACEHOLDERS`.
     """
 
     endpoint: str

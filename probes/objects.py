@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from wanlat.probes.header import MAX_MESSAGE_BYTES
 from wanlat.probes.method_plan import Call, Measured
-from wanlat.probes.plan import KEY_BYTES, MAX_MESSAGE_BYTES, Phase, Placement, Request
+from wanlat.probes.plan import KEY_BYTES, Phase, Placement, Request
+from wanlat.probes.protocols import PLANNERS
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, Objects, Operation
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Size
@@ -38,6 +40,8 @@ class ObjectApi:
     """That it takes, as its definition says."""
     in_messages: bool = False
     """Whether requests and answers are messages, of which the longest is known."""
+    lists: str | None = None
+    """The endpoint that lists keys with a prefix, where there is one that is known."""
 
     @classmethod
     def of(
@@ -54,11 +58,12 @@ class ObjectApi:
         blanks: dict[Operation, Request] = {
             does: replace(own[name].asked(0, "measure", ""), operation=does)
             if name in own
-            else _usual(name)
+            else PLANNERS[api].blank(name)
             for does, name in objects.names.items()
             if does != "list"
         }
-        return cls(blanks, objects.largest, PROTOCOLS[api].in_messages)
+        usual = PROTOCOLS[api]
+        return cls(blanks, objects.largest, usual.in_messages, usual.objects.list)
 
     @property
     def in_buckets(self) -> bool:
@@ -108,11 +113,6 @@ class ObjectApi:
         told = {name: each for name, each in given.items() if getattr(blank, name) is not None}
         return replace(blank, seq=seq, phase=phase, key=key, deadline_ms=deadline_ms, **told)
 
-    @property
-    def lists(self) -> str | None:
-        """The endpoint that lists keys with a prefix, where there is one that is known."""
-        return PROTOCOLS["s3"].objects.list if self.in_buckets else None
-
     def buckets(self, names: Sequence[str]) -> list[Request]:
         """Return the requests that make what objects are put into, where there is such a thing."""
         each = enumerate(names if self.in_buckets else ())
@@ -152,16 +152,3 @@ class ObjectApi:
                 f"it. Make it {Size(limit)} or less; or raise `max_message` in the study, where "
                 "the store takes longer messages (quorum takes objects up to 128MiB)."
             )
-
-
-def _usual(endpoint: str) -> Request:
-    """Return the request to an endpoint of S3's or Bob's that lacks key and bytes."""
-    in_bucket = PROTOCOLS["s3"].objects.does(endpoint)
-    does = in_bucket or PROTOCOLS["bob"].objects.does(endpoint)
-    carries: dict[str, Any] = {}
-    if does in ("write", "read"):
-        carries = {"object_bytes": 0, "body_seed": 0}
-    elif does == "exists":
-        carries = {"object_bytes": 0} if in_bucket else {"exists": True}
-    bucket, key = ("", "") if in_bucket else (None, "00" * KEY_BYTES)
-    return Request(0, "measure", endpoint, bucket, key, **carries)

@@ -17,7 +17,8 @@ from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.plan import ExecHeader, Header, Request
+from wanlat.probes.header import Header
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 
@@ -34,8 +35,6 @@ _ATTEMPTS = 3
 _PAUSE_S = 0.5
 _GRACE_S = 10.0
 """On top of a request's own deadline, until a silent oneshot counts as hung."""
-_START_S = 30.0
-"""For a program that asks to become ready: `START_NS` of oneshot's exec."""
 _POLL_S = 0.2
 _BUCKET_IS_THERE = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
 
@@ -147,8 +146,7 @@ class Oneshot(Closing):
 
     def __init__(self, spawn: Spawn, header: Header) -> None:
         """Start it."""
-        starting_s = _START_S if isinstance(header, ExecHeader) else 0.0
-        self._silence_s = header.deadline_ms / 1000 + starting_s + _GRACE_S
+        self._silence_s = header.deadline_ms / 1000 + header.starting_s + _GRACE_S
         self._expected: deque[int] = deque()
         self._last_news = time.monotonic()
         self._dialogue = Dialogue(spawn, [str(binary("oneshot")), header.subcommand])

@@ -1,4 +1,4 @@
-"""What all plans of requests share: the header, the request, the phases, the order.
+"""What all plans of requests share: the request, the phases, the order.
 
 A plan has three phases. *prepare* makes what the others need and is not measured. *warmup* is
 like *measure* but shorter: caches, connections and locks are in their working state after it.
@@ -7,167 +7,32 @@ like *measure* but shorter: caches, connections and locks are in their working s
 A plan of steps warms up and measures several times: once for each state that the network is put
 into. All of them are prepared beforehand, and none asks for what another one used up.
 
-What a plan asks is in a module of its own for each API: ``s3_plan``, ``bob_plan`` and, for whatever
-a user defines (methods of gRPC, requests over HTTP, operations of a program), ``method_plan``.
+What a plan requests is in a module of its own for each protocol, in `wanlat.probes.protocols`.
 """
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
 
-from wanlat.systems.engine.protocols import (
-    HttpTarget,
-    Operation,
-    ProgramTarget,
-    S3Target,
-    Target,
-    does,
-)
+from wanlat.probes.header import as_line
+from wanlat.systems.engine.protocols import Operation, does
 
 Phase = Literal["prepare", "warmup", "measure"]
-Connection = Literal["keep-alive", "new"]
 Placement = Literal["local", "remote", "unknown"]
 """Does the target node hold a replica of the key? ``unknown``: that cannot be told, or the
 request has no key."""
 
 READ_OBJECTS = 100
 READ_BYTES = 256 * 1024 * 1024
-MAX_MESSAGE_BYTES = 128 * 1024 * 1024
-"""Bob's message with an object of 100 MiB fits."""
-
 KEY_BYTES = 8
 """Bob's keys have this length. A ``bobd`` that gets another aborts, so none is ever sent one."""
 BOB_KEYED = ("Put", "Get", "Exist", "Delete")
 """Bob's endpoints that have a key."""
 
-Window = Literal["large", "tonic", "default"]
-"""HTTP/2's windows, which a client opens for answers: how much a server may send before it hears
-from the client again. ``large`` holds a whole answer, ``tonic`` is what Bob's own client has
-(2 MiB a stream, 5 MiB the connection), ``default`` is HTTP/2's (65,535 bytes)."""
-
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PlanHeader:
-    """The first line of a plan for S3: where to, as whom, and for how long a request at most."""
-
-    subcommand: ClassVar[str] = "s3"
-    """Of oneshot."""
-
-    host: str
-    port: int
-    region: str
-    access_key: str
-    secret_key: str
-    connection: Connection = "keep-alive"
-    deadline_ms: int = 30_000
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        return _line(asdict(self))
-
-
-@dataclass(frozen=True)
-class GrpcHeader:
-    """The first line of a plan for gRPC."""
-
-    subcommand: ClassVar[str] = "grpc"
-    """Of oneshot."""
-
-    host: str
-    port: int
-    connection: Connection = "keep-alive"
-    deadline_ms: int = 30_000
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    """In both directions."""
-    window: Window = "large"
-    protos: Sequence[str | Path] = ()
-    """Paths of .proto files: what methods other than Bob's are looked up in."""
-    includes: Sequence[str | Path] = ()
-    """Directories in which what they import is looked for."""
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request."""
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        paths = {"protos": self.protos, "includes": self.includes}
-        return _line(asdict(self) | {name: list(map(str, each)) for name, each in paths.items()})
-
-
-@dataclass(frozen=True)
-class HttpHeader:
-    """The first line of a plan for any service over HTTP."""
-
-    subcommand: ClassVar[str] = "http"
-    """Of oneshot."""
-
-    host: str
-    port: int
-    connection: Connection = "keep-alive"
-    deadline_ms: int = 30_000
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request."""
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        return _line(asdict(self))
-
-
-@dataclass(frozen=True)
-class ExecHeader:
-    """The first line of a plan whose requests a program makes."""
-
-    subcommand: ClassVar[str] = "exec"
-    """Of oneshot."""
-
-    command: Sequence[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Added to oneshot's."""
-    connection: Connection = "keep-alive"
-    """``new``: the program is started for each request, before the clock is."""
-    deadline_ms: int = 30_000
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        return _line(asdict(self))
-
-
-Header = PlanHeader | GrpcHeader | HttpHeader | ExecHeader
-
-
-def header_to(
-    target: Target,
-    *,
-    deadline_ms: int,
-    connection: Connection = "keep-alive",
-    max_message_bytes: int = MAX_MESSAGE_BYTES,
-    window: Window = "large",
-) -> Header:
-    """Return the header of requests to a node; the last two are of gRPC alone."""
-    if isinstance(target, S3Target):
-        return PlanHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
-    if isinstance(target, HttpTarget):
-        return HttpHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
-    if isinstance(target, ProgramTarget):
-        return ExecHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
-    own = not target.is_known
-    return GrpcHeader(
-        host=target.host,
-        port=target.port,
-        connection=connection,
-        deadline_ms=deadline_ms,
-        max_message_bytes=max_message_bytes,
-        window=window,
-        metadata=target.metadata,
-        protos=[path.absolute() for path in target.protos] if own else [],
-        includes=[path.absolute() for path in target.includes] if own else [],
-    )
 
 
 @dataclass(frozen=True)
@@ -225,7 +90,7 @@ class Request:
     def line(self) -> bytes:
         """Return the line that oneshot reads."""
         told = ((name, getattr(self, name)) for name in _TOLD)
-        return _line({name: value for name, value in told if value is not None})
+        return as_line({name: value for name, value in told if value is not None})
 
 
 _UNTOLD = ("placement", "name", "operation", "placed")
@@ -307,7 +172,3 @@ def read_objects(samples: int, object_bytes: int, steps: int = 1) -> int:
     """
     wanted = min(samples, READ_OBJECTS) * steps
     return max(1, min(wanted, READ_BYTES // max(object_bytes, 1)))
-
-
-def _line(fields: dict[str, object]) -> bytes:
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"

@@ -26,9 +26,10 @@ from wanlat.experiments.session import Recording, Session, requested_rtt_ms
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.fewer import fewer_measured
+from wanlat.probes.header import Header
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests
-from wanlat.probes.plan import Header, Plan, Request
+from wanlat.probes.plan import Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster

@@ -11,20 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.systems.engine.defined import DefinedSystem
-from wanlat.systems.engine.definition import Http, Step
 from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
-from wanlat.systems.engine.protocols import (
-    PROTOCOLS,
-    Api,
-    GrpcTarget,
-    HttpTarget,
-    ProgramTarget,
-    S3Target,
-    Target,
-)
+from wanlat.systems.engine.protocols import PROTOCOLS, Api, Place, Protocol, S3Target, Target
 from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, ask, encoded, sign
-from wanlat.systems.engine.scene import Node, argv_of, at
+from wanlat.systems.engine.scene import Node, at
+from wanlat.systems.engine.steps import Http, Step
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError, UserError
@@ -84,82 +76,28 @@ class Cluster:
     # -- where it answers --------------------------------------------------------------------
 
     def target(self, node: str) -> Target:
-        """Return where a node answers what is measured of it. Raises UserError."""
-        by_api: dict[Api, Callable[[str], Target]]
-        by_api = {"s3": self.s3, "http": self.http, "exec": self.program}
-        return by_api.get(self.api, self.grpc)(node)
+        """Return where a node answers, through what stands before the cluster. Raises UserError."""
+        return self._target(PROTOCOLS[self.api], node, front=True)
 
     def own_target(self, node: str) -> Target:
         """Return the same of the node itself, whatever stands before the cluster."""
-        by_api: dict[Api, Callable[[str], Target]] = {"s3": self.own_s3, "http": self.own_http}
-        return by_api.get(self.api, self.target)(node)
+        return self._target(PROTOCOLS[self.api], node, front=False)
 
-    def s3(self, node: str) -> S3Target:
-        """Return where and with which credentials a node answers S3, through what stands before it.
-
-        Raises UserError where the system does not speak it.
-        """
-        if self.of.definition.front is None:
-            return self.own_s3(node)
-        own = self.own_s3(self._behind_front(node))
-        port = self.of.definition.front.port
-        return S3Target(own.host, port, own.region, own.access_key, own.secret_key)
-
-    def _behind_front(self, node: str) -> str:
-        """Return the node whose front passes requests on: it itself, or the one that has one."""
-        return node if node in self.standing else next(iter(self.standing))
-
-    def own_s3(self, node: str) -> S3Target:
-        """Return the same of a node's own port."""
-        s3, scene = self.of.definition.s3, self._at(node)
-        if s3 is None:
-            raise self._does_not_speak("S3")
-        texts = (filled(text, scene) for text in (s3.region, s3.access_key, s3.secret_key))
-        return S3Target(self.lab.node(node).address, _port(s3.port, scene), *texts)
-
-    def grpc(self, node: str) -> GrpcTarget:
-        """Return where a node answers gRPC. Raises UserError where the system does not speak it."""
-        grpc, scene = self.of.definition.grpc, self._at(node)
-        if grpc is None or self.api not in ("bob", "grpc"):
-            raise self._does_not_speak("gRPC")
-        ours = PROTOCOLS[self.api].protos
-        protos = [self.of.directory / each for each in fill(grpc.protos, scene)] or list(ours)
-        includes = [self.of.directory / each for each in fill(grpc.includes, scene)]
-        includes = includes or list(dict.fromkeys(proto.parent for proto in protos))
-        address = self.lab.node(node).address
-        port, is_known = _port(grpc.port, scene), bool(ours)
-        metadata = {name: filled(text, scene) for name, text in grpc.metadata.items()}
-        return GrpcTarget(address, port, tuple(protos), tuple(includes), is_known, metadata)
-
-    def http(self, node: str) -> HttpTarget:
-        """Return where a node answers HTTP, through what stands before the cluster.
-
-        Raises UserError where the system is not asked so.
-        """
-        front = self.of.definition.front
-        if front is None:
-            return self.own_http(node)
-        own = self.own_http(self._behind_front(node))
-        return HttpTarget(own.host, front.port, own.headers)
-
-    def own_http(self, node: str) -> HttpTarget:
-        """Return the same of a node's own port."""
-        if self.api != "http":
-            raise self._does_not_speak("HTTP")
-        http, scene = self.of.definition.http, self._at(node)
-        headers = {name: filled(text, scene) for name, text in http.headers.items()}
-        return HttpTarget(self.lab.node(node).address, _port(http.port, scene), headers)
-
-    def program(self, node: str) -> ProgramTarget:
-        """Return the program that asks a node. Raises UserError where the system has none."""
-        client = self.of.definition.exec_
-        if client is None or self.api != "exec":
-            raise self._does_not_speak("through a program")
-        scene = self._at(node)
-        own = {name: filled(text, scene) for name, text in client.environment.items()}
-        # So that plain `python3` finds `wanlat.systems.program`.
-        ours = {"PYTHONPATH": str(SEARCH_PATH)}
-        return ProgramTarget(tuple(argv_of(client.command, scene)), ours | own)
+    def _target(self, protocol: Protocol[Any], node: str, *, front: bool) -> Target:
+        definition = self.of.definition
+        section = definition.section(protocol)
+        if section is None:
+            raise UserError(
+                f"System {self.system} does not speak {protocol.spoken} as it is set up here; "
+                f"it speaks {PROTOCOLS[self.api].spoken}. Ask it for endpoints that it has."
+            )
+        port = None
+        if front and definition.front is not None:
+            # Another node's requests go to the front that there is.
+            node = node if node in self.standing else next(iter(self.standing))
+            port = definition.front.port
+        place = Place(self.lab.node(node).address, self._at(node), self.of.directory, port)
+        return protocol.target(section, place)
 
     def put_on_disk(self, key: str, data: bytes) -> None:
         """Write an object where every node serves it from: one file, if one disk has them all."""
@@ -179,12 +117,6 @@ class Cluster:
     def replicas(self, key: bytes) -> tuple[str, ...] | None:
         """Return the nodes that hold a key, the first one first; None when that is not known."""
         return self.of.replicas(self.lab.plan, self.scene["given"])(key)
-
-    def _does_not_speak(self, what: str) -> UserError:
-        return UserError(
-            f"System {self.system} does not speak {what} as it is set up here; "
-            f"it speaks {PROTOCOLS[self.api].spoken}. Ask it for endpoints that it has."
-        )
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
@@ -210,18 +142,20 @@ class Cluster:
         SystemFailed, as `make_ready` does.
         """
         expected = self.expected(names)
-        for step in self.of.ready:
+        for step in self.of.ready(self.scene["given"]):
             self._do(step, wait, expected)
 
     def await_fronts(self, wait: Wait) -> None:
         """Wait until what stands before the cluster passes a signed ListBuckets on, or listens."""
 
         def passes_on(name: str) -> str | None:
-            if self.api == "http":
-                self._connect(name, self.http(name).port)
-                return None
-            answer = self.ask_s3(name, timeout_s=PATIENCE_S, front=True)
-            return None if answer.ok else f"ListBuckets: {answer.brief()}"
+            target = self.target(name)
+            if isinstance(target, S3Target):
+                answer = self.ask_s3(name, timeout_s=PATIENCE_S, front=True)
+                return None if answer.ok else f"ListBuckets: {answer.brief()}"
+            assert self.of.definition.front is not None
+            self._connect(name, self.of.definition.front.port)
+            return None
 
         if self.standing:
             wait.each("front", passes_on, list(self.standing))
@@ -434,7 +368,9 @@ class Cluster:
         ``front``: to what stands before the cluster there. ``headers`` are sent beside the signed
         ones. Raises NoAnswer.
         """
-        target, asked = self.s3(node) if front else self.own_s3(node), encoded(query or {})
+        target = self._target(PROTOCOLS["s3"], node, front=front)
+        assert isinstance(target, S3Target)
+        asked = encoded(query or {})
         return ask(
             self.lab,
             node,

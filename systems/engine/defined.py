@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from wanlat.emulator.interpreter import which
 from wanlat.systems.engine import options as checked
 from wanlat.systems.engine import program, timeouts
-from wanlat.systems.engine.definition import Definition, Program, Step
+from wanlat.systems.engine.definition import Definition, Program
 from wanlat.systems.engine.identity import identity_of
 from wanlat.systems.engine.install import Recipe
 from wanlat.systems.engine.kinds import KINDS
@@ -21,6 +21,7 @@ from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.program import Binary, Companion
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, Objects
 from wanlat.systems.engine.scene import recorded, scene_of
+from wanlat.systems.engine.steps import Step
 from wanlat.systems.engine.text import evaluate, fill, filled
 from wanlat.systems.errors import SystemMissing
 from wanlat.systems.placement import Least, least_of, meanings_of, near, nearest
@@ -311,17 +312,11 @@ class DefinedSystem:
             if not evaluate(requirement.that, scene):
                 raise UserError(filled(requirement.error, scene))
 
-    @cached_property
-    def ready(self) -> Sequence[Step]:
-        """What is asked until a node serves; by default what is measured of it."""
-        definition = self.definition
-        if definition.ready:
-            return definition.ready
-        if definition.s3 is not None:
-            return [Step(name="S3", s3="ListBuckets")]
-        if definition.protocol == "http":
-            return [Step(name="port", tcp=definition.http.port)]
-        return [Step(name="port", tcp=definition.grpc.port)] if definition.grpc else []
+    def ready(self, options: Options) -> Sequence[Step]:
+        """Return what is requested until a node serves; by default what its protocol says."""
+        protocol = PROTOCOLS[self.api(options)]
+        section = self.definition.section(protocol)
+        return self.definition.ready or ([] if section is None else protocol.ready(section))
 
 
 def recipe_of(of: Program, name: str) -> Recipe | None:

@@ -11,33 +11,34 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import (
     AfterValidator,
-    Discriminator,
     Field,
     StrictStr,
-    Tag,
     ValidationInfo,
+    create_model,
     model_validator,
 )
 
+from wanlat.systems.engine.arguments import Argument
 from wanlat.systems.engine.endpoints import Request, lacks
-from wanlat.systems.engine.protocols import PROTOCOLS, Objects
-from wanlat.systems.engine.text import KNOWN, Expression, Json, Known, Template, Text
+from wanlat.systems.engine.protocols import PROTOCOLS, Objects, Protocol
+from wanlat.systems.engine.steps import HOOKS, Step, one_of
+from wanlat.systems.engine.text import KNOWN, Expression, Known, Template, Text
 from wanlat.topologies.findings import Finding, YamlError
 from wanlat.topologies.units import Duration, Fraction, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_lines import load_yaml_model
 from wanlat.topologies.yaml_model import YamlModel, refused, unique
 
-FILE, HOOKS = "system.yaml", "hooks.py"
+FILE = "system.yaml"
 SHIPPED = Path(__file__).parents[1]
 """Where the systems are that come with wanlat."""
 
@@ -52,23 +53,6 @@ def _pattern(text: str) -> str:
     except re.error as error:
         raise ValueError(f"{show(text)} is no regular expression: {error}") from error
     return text
-
-
-def _hook(name: str) -> str:
-    known = KNOWN.get()
-    functions = list(known.names["hooks"] or ()) if known else [name]
-    if name not in functions:
-        raise ValueError(
-            f"{HOOKS} has no function {show(name)}{did_you_mean(name, functions)}; it has "
-            f"{listing(functions) or 'none'}"
-        )
-    return name
-
-
-def _one_of(model: YamlModel, keys: Sequence[str]) -> list[Finding]:
-    given = [key for key in keys if getattr(model, key) is not None]
-    text = f"one of {listing(keys, 'or')} is wanted, not {len(given)} of them"
-    return [] if len(given) == 1 else [Finding((), text)]
 
 
 Pattern = Annotated[StrictStr, AfterValidator(_pattern)]
@@ -111,7 +95,7 @@ class Install(YamlModel):
 
     def misfits(self) -> list[Finding]:
         """It is of one kind, and pinned."""
-        found = _one_of(self, KINDS)
+        found = one_of(self, KINDS)
         if not found and not self.version and self.kind not in ("path", "checkout"):
             text = "`version` is missing: what is measured must not change by itself"
             found = [Finding((), text)]
@@ -273,116 +257,7 @@ class Need(YamlModel):
     """what the user is told where it is absent"""
 
 
-# -- steps and checks ------------------------------------------------------------------------
-
-
-class Http(YamlModel):
-    """A request that a node sends to itself. Its answer, JSON, is `answer`."""
-
-    port: Text | int
-    """of the node"""
-    path: Text
-    """with what follows a `?`"""
-    method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
-    """of the request"""
-    body: Json = Field(default=None, alias="json")
-    """the body"""
-    token: Text | None = Field(default=None, description="sent as a bearer token")
-    timeout: Duration | None = None
-    """of the request"""
-
-
-class Step(YamlModel):
-    """Something that is done or asked on nodes until it is as it should be."""
-
-    name: StrictStr = Field(description="what progress and errors call it")
-    at: Literal["each", "first"] = "each"
-    """on each node, or on the first alone"""
-    when: Expression | None = Field(default=None, description="else it is left out")
-    http: Http | None = None
-    """a request of the node to itself"""
-    tcp: Text | int | None = Field(default=None, description="a port that must be open")
-    log: Text | None = Field(default=None, description="what a printed line must contain")
-    run: list[Text] | None = Field(default=None, description="a command; `answer` is its output")
-    s3: Literal["ListBuckets"] | None = None
-    """a signed request that must succeed"""
-    hook: Annotated[StrictStr, AfterValidator(_hook)] | None = Field(
-        default=None, description="a function of hooks.py: (cluster, node, expected) -> why not"
-    )
-    status: list[int] = Field(default=[200])
-    """of `http`: what is right"""
-    where: Expression | None = Field(default=None, description="what must hold of the answer")
-    missing: Expression | None = Field(
-        default=None, description="the nodes that the answer lacks of those that are expected"
-    )
-    facts: dict[str, Expression] = Field(default_factory=dict, description="kept as `node.facts`")
-    once: bool = Field(default=False, description="a refusal ends the start")
-
-    def misfits(self) -> list[Finding]:
-        """It does one thing."""
-        return _one_of(self, ("http", "tcp", "log", "run", "s3", "hook"))
-
-
-class Arguments(YamlModel):
-    """Arguments that are there sometimes, or once for each value of a list."""
-
-    run: list[Text]
-    """the arguments"""
-    when: Expression | None = None
-    """else they are left out"""
-    each: Expression | None = Field(default=None, description="a list; its values are `each`")
-
-
-Argument = Annotated[
-    Annotated[Text, Tag("(text)")] | Annotated[Arguments, Tag("(mapping)")],
-    Discriminator(lambda raw: "(text)" if isinstance(raw, str) else "(mapping)"),
-]
-
-# -- what is asked ---------------------------------------------------------------------------
-
-
-class S3(YamlModel):
-    """Where and with which credentials a node answers S3."""
-
-    port: Text | int = "{ports.s3}"
-    """where it listens"""
-    region: Text = "us-east-1"
-    """that requests are signed for"""
-    access_key: Text
-    """that requests are signed with"""
-    secret_key: Text
-    """that requests are signed with"""
-
-
-class Grpc(YamlModel):
-    """Where a node answers gRPC; protos beside this file, or where an expression says."""
-
-    port: Text | int = "{ports.grpc}"
-    """where it listens"""
-    protos: Json = ()
-    """the .proto files"""
-    includes: Json = ()
-    """directories that their imports are looked for in"""
-    metadata: dict[str, Text] = Field(
-        default_factory=dict, description="what every call is sent with: a token"
-    )
-
-
-class HttpService(YamlModel):
-    """Where a node answers HTTP, and what every request is sent with."""
-
-    port: Text | int = "{ports.http}"
-    """where it listens"""
-    headers: dict[str, Text] = Field(default_factory=dict)
-    """of every request"""
-
-
-class Client(YamlModel):
-    """The program that makes the requests, on the client's node; `node` is the one to ask."""
-
-    command: list[Argument] = Field(description="`{here}` is this file's directory")
-    environment: dict[str, Text] = Field(default_factory=dict)
-    """added to its environment"""
+# -- the cluster --------------------------------------------------------------------------------
 
 
 class Stop(YamlModel):
@@ -424,13 +299,33 @@ class LowerBound(YamlModel):
     """the sentence of it"""
 
 
-class Definition(Program):
+def _section(key: str) -> tuple[Any, Any]:
+    """Return the field with a section of protocols."""
+    sharing = [protocol for protocol in PROTOCOLS.values() if protocol.section_key == key]
+    names = listing(f"`{protocol.name}`" for protocol in sharing)
+    text = f"of protocol{'s' * (len(sharing) > 1)} {names}"
+    kind, default = sharing[0].section, sharing[0].default
+    return (kind if default else kind | None), Field(default=default, description=text)
+
+
+_SECTIONS = dict.fromkeys(protocol.section_key for protocol in PROTOCOLS.values())
+if TYPE_CHECKING:
+    _WithSections = Program
+else:
+    _WithSections = create_model(
+        "_WithSections", __base__=Program, **{key: _section(key) for key in _SECTIONS}
+    )
+
+
+class Definition(_WithSections):
     """A system: its program, options, configuration, start, readiness, and what is asked of it."""
 
     version_: Literal[1] = Field(alias="schema", description="of this file's form")
     extends: str | None = Field(default=None, description="a shipped system this one adds to")
-    protocol: Text = "s3"
-    """how it is asked: `s3`, `bob`, `grpc`, `http`, `exec`"""
+    protocol: Text = Field(
+        default="s3",
+        description=f"how requests are made: {', '.join(f'`{name}`' for name in PROTOCOLS)}",
+    )
     nodes: dict[Literal["min", "max"], int] = Field(default_factory=dict)
     """how many it can have"""
     needs: list[Need] = Field(default_factory=list)
@@ -468,14 +363,6 @@ class Definition(Program):
         default_factory=list, description="how `bucket` is made, where S3 does not"
     )
     leader: Step | None = Field(default=None, description="a step that only the leader passes")
-    s3: S3 | None = None
-    """of protocol `s3`"""
-    grpc: Grpc | None = None
-    """of protocols `grpc` and `bob`"""
-    http: HttpService = HttpService()
-    """of protocol `http`"""
-    exec_: Client | None = Field(default=None, alias="exec")
-    """of protocol `exec`"""
     objects_on_disk: Text | None = Field(
         default=None,
         description="where in the node's directory a file serves an object, with `{key}`",
@@ -505,9 +392,14 @@ class Definition(Program):
         "differ",
     )
 
+    def section(self, protocol: Protocol[Any]) -> YamlModel | None:
+        """Return where and how a node answers over a protocol; None where that is not known."""
+        found: YamlModel | None = getattr(self, protocol.section_key)
+        return found
+
     def _unfit_objects(self) -> list[Finding]:
         """What works on objects is there, and carries what it must."""
-        usual = [name for each in PROTOCOLS.values() for name in each.objects.names.values()]
+        usual = PROTOCOLS[self.protocol].objects.names.values()
         known, found = {*self.endpoints, *usual}, []
         for operation, name in self.objects.names.items():
             why = lacks(self.endpoints[name], operation) if name in self.endpoints else None
@@ -576,13 +468,13 @@ class Definition(Program):
             text = f"{show(self.protocol)} is no protocol{near}; there are {all_}"
             return [Finding(("protocol",), text)]
         found = []
-        section = {"s3": self.s3, "exec": self.exec_}.get(self.protocol, self.grpc)
-        if self.protocol == "http":
-            if self.http.port == HttpService().port and "http" not in self.ports:
-                found.append(Finding(("protocol",), "`ports` has no `http` to ask"))
-        elif section is None:
-            missing = "grpc" if self.protocol == "bob" else self.protocol
-            found.append(Finding(("protocol",), f"`{missing}` is missing, which says whom to ask"))
+        protocol = PROTOCOLS[self.protocol]
+        section = self.section(protocol)
+        if section is None:
+            text = f"`{protocol.section_key}` is missing, which says whom to ask"
+            found.append(Finding(("protocol",), text))
+        elif why := protocol.invalid(section, self.ports):
+            found.append(Finding(("protocol",), why))
         for name, each in self.endpoints.items():
             if each.api != self.protocol:
                 text = f"this is a request of {each.api}, and the protocol is {self.protocol}"
@@ -628,8 +520,11 @@ def _shipped(home: Path) -> Any:
     """Return what a shipped definition says, in words that are true in another directory too."""
     raw = _placed(yaml.safe_load((home / FILE).read_text("utf-8")), home)
     raw["files"] = {name: str(home / each) for name, each in raw.get("files", {}).items()}
-    if isinstance(protos := raw.get("grpc", {}).get("protos"), list):
-        raw["grpc"]["protos"] = [str(home / each) for each in protos]
+    for protocol in PROTOCOLS.values():
+        section = raw.get(protocol.section_key, {})
+        for key in protocol.file_keys:
+            if isinstance(section.get(key), list):
+                section[key] = [str(home / path) for path in section[key]]
     return raw
 
 

@@ -20,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.systems.engine.cache import files_below, sha256_of
-from wanlat.systems.engine.definition import FILE, HOOKS, SHIPPED, Definition
+from wanlat.systems.engine.definition import FILE, SHIPPED, Definition
 from wanlat.systems.engine.options import Options
+from wanlat.systems.engine.protocols import PROTOCOLS, Protocol
+from wanlat.systems.engine.steps import HOOKS
+from wanlat.topologies.yaml_model import YamlModel
 
 _HERE = re.compile(r"\{here\}(?:/([^\s'\"{},;:\]*]*))?")
 _PATH = re.compile(r"(?<![\w.}/:{])(\.{0,2}/[^\s'\"{}\[\],;:=]+)")
@@ -86,9 +89,11 @@ def _of_home(definition: Definition, home: Path) -> dict[str, Path]:
     if home.parent == SHIPPED:
         every = {path.name: path for path in sorted(home.iterdir()) if path.is_file()}
         return {name: path for name, path in every.items() if path.suffix not in (".md", ".toml")}
-    front, protos = definition.front, definition.grpc.protos if definition.grpc else ()
+    front = definition.front
     named = [FILE, HOOKS, *definition.files.values(), *(front.files.values() if front else ())]
-    named += protos if isinstance(protos, list | tuple) else []
+    for protocol, section in _sections(definition):
+        for value in (getattr(section, key) for key in protocol.file_keys):
+            named += value if isinstance(value, list | tuple) else []
     found = {home / each for each in named}
     for text in _texts([home / FILE]):
         found |= {path for each in _HERE.finditer(text) for path in _named(home, each[1])}
@@ -100,6 +105,13 @@ def _of_home(definition: Definition, home: Path) -> dict[str, Path]:
         files |= new
         waiting += new
     return {_name(path, home): path for path in sorted(files)}
+
+
+def _sections(definition: Definition) -> Iterator[tuple[Protocol[Any], YamlModel]]:
+    """Yield the protocols that a definition has a section of, and that."""
+    for protocol in PROTOCOLS.values():
+        if (section := definition.section(protocol)) is not None:
+            yield protocol, section
 
 
 def _named(home: Path, below: str | None) -> Iterable[Path]:
@@ -145,7 +157,11 @@ def _values(value: Any) -> Iterator[str | Path]:
 
 
 def _interpreters(definition: Definition, files: Iterable[Path], program: Path) -> dict[str, Path]:
-    client = definition.exec_.command[:1] if definition.exec_ else []
+    client = [
+        word
+        for protocol, section in _sections(definition)
+        for word in protocol.command(section)[:1]
+    ]
     words = [need.program for need in definition.needs]
     words += [str(each) for each in (*definition.command[:1], *client)]
     words += [_shebang(program)]

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from wanlat.systems.engine.protocols import S3Target
+from wanlat.systems.engine.protocols.s3 import S3Target
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wanlat.systems.engine.arguments import argv_of, listed
 from wanlat.systems.engine.cluster import Cluster
 from wanlat.systems.engine.defined import DefinedSystem
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.program import Binary
-from wanlat.systems.engine.scene import Node, argv_of, at, listed, of_lab, recorded, scene_of
+from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
 from wanlat.systems.engine.text import evaluate, fill, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError

@@ -20,17 +20,18 @@ from tests.processes import alive
 from wanlat.bundle.load_records import OPERATIONS, OUTCOMES, RAMP, Records, records_table
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.header import Header
 from wanlat.probes.load import End, Generator, LoadJob, read_records, run_job
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.plan import Header, PlanHeader
 from wanlat.probes.process import Here, Process, spawn_here
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.systems.base import Api
 
 SEED = 7
 
 
 @pytest.fixture
-def null() -> Iterator[PlanHeader]:
+def null() -> Iterator[S3Header]:
     """Return the way to a store that costs nothing."""
     with null_store(SEED) as store:
         yield store.s3
@@ -100,7 +101,7 @@ def test_a_body_that_is_another_objects_is_no_success(
     assert set(table["outcome"].to_pylist()) == {"fail"}
 
 
-def test_with_a_rate_requests_are_due_at_their_instants(null: PlanHeader, tmp_path: Path) -> None:
+def test_with_a_rate_requests_are_due_at_their_instants(null: S3Header, tmp_path: Path) -> None:
     job = mix(tmp_path / "r", rate=200.0, duration_ms=500)
     end = run_job(spawn_here, null, job)
     rows = np.sort(read_records(job.records).rows, order="due_ns")
@@ -144,7 +145,7 @@ def test_a_mix_ends_when_nothing_is_ok_any_more(tmp_path: Path) -> None:
         nobody.bind(("127.0.0.1", 0))  # and never listens
         job = mix(tmp_path / "r", give_up_ms=300, duration_ms=60_000, workers=2)
         end = run_job(
-            spawn_here, PlanHeader(*nobody.getsockname(), "garage", "ACCESS", "SECRET"), job
+            spawn_here, S3Header(*nobody.getsockname(), "garage", "ACCESS", "SECRET"), job
         )
     assert end.end == "gave up"
     assert end.reason is not None
@@ -154,7 +155,7 @@ def test_a_mix_ends_when_nothing_is_ok_any_more(tmp_path: Path) -> None:
 
 
 def test_what_this_machine_has_no_descriptor_for_is_no_failure_of_the_store(
-    null: PlanHeader, tmp_path: Path
+    null: S3Header, tmp_path: Path
 ) -> None:
     job = mix(tmp_path / "r", workers=60, duration_ms=1500)
 
@@ -182,7 +183,7 @@ class Started:
 
 
 @pytest.mark.parametrize("how", ["closed", signal.SIGINT, signal.SIGTERM])
-def test_told_to_stop_it_has_last_words(null: PlanHeader, tmp_path: Path, how: object) -> None:
+def test_told_to_stop_it_has_last_words(null: S3Header, tmp_path: Path, how: object) -> None:
     started = Started()
     job = mix(tmp_path / "r", duration_ms=60_000)
     with Generator(started, null, job) as generator:
@@ -197,7 +198,7 @@ def test_told_to_stop_it_has_last_words(null: PlanHeader, tmp_path: Path, how: o
     assert said.done == len(read_records(job.records).rows) >= 50
 
 
-def test_the_records_of_one_that_is_killed_can_be_read(null: PlanHeader, tmp_path: Path) -> None:
+def test_the_records_of_one_that_is_killed_can_be_read(null: S3Header, tmp_path: Path) -> None:
     started = Started()
     job = mix(tmp_path / "r", duration_ms=60_000)
     with Generator(started, null, job) as generator:
@@ -215,7 +216,7 @@ def test_the_records_of_one_that_is_killed_can_be_read(null: PlanHeader, tmp_pat
     assert (torn.rows == records.rows[:-1]).all()
 
 
-def test_it_ends_with_whoever_started_it(null: PlanHeader, tmp_path: Path) -> None:
+def test_it_ends_with_whoever_started_it(null: S3Header, tmp_path: Path) -> None:
     job = mix(tmp_path / "r", duration_ms=60_000)
     code = (
         "import subprocess, sys, time\n"

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.needs import lab_of, needs
+from wanlat.probes.header import Header
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Process
+from wanlat.probes.protocols.grpc import GrpcHeader
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.probes.records import Sample
 from wanlat.systems import registry
 from wanlat.systems.engine.protocols import BOB_PROTO
@@ -137,8 +140,8 @@ def test_they_take_the_round_trips_of_the_probe_but_for_those_that_are_known(
         options = quorum.parse_options({"api": api})
         cluster = quorum.start(lab, options, tmp_path, 60.0, lambda _: None)
         assert cluster.ask_s3("n1", "/bucket", method="PUT").ok
-        at, fastest = cluster.s3("n1"), dict[str, float]()
-        port = at.port if api == "s3" else cluster.grpc("n1").port
+        at, fastest = cluster.target("n1"), dict[str, float]()
+        port = at.port if api == "s3" else cluster.target("n1").port
 
         def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
             return lab.spawn("n2", argv, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -148,7 +151,7 @@ def test_they_take_the_round_trips_of_the_probe_but_for_those_that_are_known(
             took = (sample.total_ns or 0) / 1e6
             fastest[request.endpoint] = min(fastest.get(request.endpoint, math.inf), took)
 
-        header: Header = PlanHeader(at.host, port, at.region, at.access_key, at.secret_key)
+        header: Header = S3Header(at.host, port, at.region, at.access_key, at.secret_key)
         header = header if api == "s3" else GrpcHeader(at.host, port)
         names = (S3 if api == "s3" else BOB) * TIMES
         run_requests(spawn, header, [request_of(*each) for each in enumerate(names)], take)

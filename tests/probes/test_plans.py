@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanlat.probes.bob_plan import BobEndpoint, bob_steps, turns
 from wanlat.probes.method_plan import Call, Measured, method_steps
 from wanlat.probes.plan import Plan, Request
 from wanlat.probes.prefilled import Prefilled, body_seed_of, key_of
-from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_steps
+from wanlat.probes.protocols.bob import BobEndpoint, bob_steps, turns
+from wanlat.probes.protocols.s3 import PAGE, S3Endpoint, s3_steps
 
 S3: list[S3Endpoint] = [
     "ListBuckets",

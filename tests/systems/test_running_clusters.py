@@ -73,7 +73,7 @@ def asked(cluster: Cluster, node: str, endpoint: str, *numbers: int) -> list[Sam
         )
         for seq, number in enumerate(numbers)
     ]
-    return send(cluster, cluster.s3(node) if s3 else cluster.grpc(node), requests)
+    return send(cluster, node, requests)
 
 
 S3 = {"write": "PutObject", "read": "GetObject", "delete": "RemoveObject"}

@@ -25,7 +25,8 @@ from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.body import body
 from wanlat.probes.objects import HOW_OBJECTS
 from wanlat.probes.oneshot import Oneshot, prepare
-from wanlat.probes.plan import Request, header_to
+from wanlat.probes.plan import Request
+from wanlat.probes.protocols import header_to
 from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import UserError

@@ -30,8 +30,8 @@ from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.requests import Row, Sender
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.plan import header_to
 from wanlat.probes.process import Here, Process
+from wanlat.probes.protocols import header_to
 from wanlat.systems.base import Cluster
 
 PATIENT_MS = 60_000

@@ -22,19 +22,16 @@ Every request is on keys that no other request disturbs:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
-from typing import Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from wanlat.probes.plan import (
-    Phase,
-    Request,
-    Step,
-    StepsPlan,
-    body_seed,
-    read_objects,
-    shuffled,
-)
+from wanlat.probes.fewer import Turn
+from wanlat.probes.header import Header, Terms
+from wanlat.probes.plan import Phase, Request, Step, StepsPlan, body_seed, read_objects, shuffled
 from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.protocols.base import Planner, Wanted
+from wanlat.systems.engine.protocols import PROTOCOLS, S3Target
 
 S3Endpoint = Literal[
     "ListBuckets",
@@ -52,6 +49,58 @@ PAGE = 1000
 """Keys of one answer to ListObjects, in S3."""
 _LIST_PREFIX = "list/"
 _ONE_KEY = "one/object"
+
+
+@dataclass(frozen=True)
+class S3Header(Header):
+    """The first line of a plan for S3: where to, and as whom."""
+
+    subcommand: ClassVar[str] = "s3"
+
+    host: str
+    port: int
+    region: str
+    access_key: str
+    secret_key: str
+
+
+class S3Planner(Planner[S3Target]):
+    """Endpoints of its own, on objects in buckets."""
+
+    name, target = "s3", S3Target
+    endpoints = get_args(S3Endpoint)
+
+    def header(self, target: S3Target, terms: Terms) -> S3Header:
+        """Return the first line of a plan of requests to a node."""
+        return S3Header(**vars(target), connection=terms.connection, deadline_ms=terms.deadline_ms)
+
+    def plan(self, wanted: Wanted) -> StepsPlan:
+        """Return all requests. The same arguments give the same plan."""
+        return s3_steps(
+            wanted.endpoints,
+            steps=wanted.steps,
+            samples=wanted.samples,
+            warmup=wanted.warmup,
+            object_bytes=wanted.object_bytes,
+            seed=wanted.seed,
+            bucket=wanted.bucket,
+            one_key=wanted.one_key,
+            prefilled=wanted.prefilled,
+        )
+
+    def turns(self, wanted: Wanted) -> list[Turn]:
+        """Return the endpoints; where their keys lie is not known."""
+        return [(name, "unknown") for name in wanted.endpoints]
+
+    def blank(self, endpoint: str) -> Request:
+        """Return the request to an endpoint that lacks key and bytes."""
+        does = PROTOCOLS["s3"].objects.does(endpoint)
+        carries: dict[str, Any] = {}
+        if does in ("write", "read"):
+            carries = {"object_bytes": 0, "body_seed": 0}
+        elif does == "exists":
+            carries = {"object_bytes": 0}
+        return Request(0, "measure", endpoint, "", "", **carries)
 
 
 def s3_steps(

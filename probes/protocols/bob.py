@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import count, islice
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
+from wanlat.probes.fewer import Turn
 from wanlat.probes.plan import (
     BOB_KEYED,
     KEY_BYTES,
@@ -39,16 +40,54 @@ from wanlat.probes.plan import (
     shuffled,
 )
 from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.protocols.base import Replicas, Wanted
+from wanlat.probes.protocols.grpc import GrpcPlanner
+from wanlat.systems.engine.protocols import PROTOCOLS
 
 BobEndpoint = Literal["Put", "Get", "Exist", "Delete", "Ping"]
-
-Replicas = Callable[[bytes], Sequence[str] | None]
-"""The nodes that hold a key; None where that is not known."""
 
 _READS = ("Get", "Exist")
 
 _LOOKED_AT = 20_000
 """Keys, until a placement that did not come up is taken not to exist."""
+
+
+class BobPlanner(GrpcPlanner):
+    """Endpoints of its own, on keys near and far."""
+
+    name = "bob"
+    endpoints = get_args(BobEndpoint)
+    written: ClassVar[str] = ""
+
+    def plan(self, wanted: Wanted) -> StepsPlan:
+        """Return all requests. The same arguments give the same plan."""
+        return bob_steps(
+            wanted.endpoints,
+            steps=wanted.steps,
+            samples=wanted.samples,
+            warmup=wanted.warmup,
+            object_bytes=wanted.object_bytes,
+            seed=wanted.seed,
+            target=wanted.target,
+            replicas=wanted.replicas,
+            one_key=wanted.one_key,
+            prefilled=wanted.prefilled,
+        )
+
+    def turns(self, wanted: Wanted) -> list[Turn]:
+        """Return the endpoints, each with the placements that keys have here."""
+        names = cast(Sequence[BobEndpoint], wanted.endpoints)
+        return list(turns(names, wanted.seed, wanted.target, wanted.replicas))
+
+    def blank(self, endpoint: str) -> Request:
+        """Return the request to an endpoint that lacks key and bytes."""
+        does = PROTOCOLS["bob"].objects.does(endpoint)
+        carries: dict[str, Any] = {}
+        if does in ("write", "read"):
+            carries = {"object_bytes": 0, "body_seed": 0}
+        elif does == "exists":
+            carries = {"exists": True}
+        return Request(0, "measure", endpoint, None, "00" * KEY_BYTES, **carries)
 
 
 def bob_steps(
