@@ -28,10 +28,9 @@ from wanlat.probes.header import Header, Window
 from wanlat.probes.method_plan import Measured
 from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
 from wanlat.probes.plan import Plan as Requests
-from wanlat.probes.plan import StepsPlan
+from wanlat.probes.plan import Replicas, StepsPlan, Wanted
 from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.protocols import PLANNERS, header_to
-from wanlat.probes.protocols.base import Replicas, Wanted
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, Cluster
 from wanlat.systems.engine.protocols.requests import Requested

@@ -19,7 +19,7 @@ from the client again. ``large`` holds a whole answer, ``tonic`` is what Bob's o
 
 @dataclass(frozen=True)
 class Terms:
-    """What a study says of all its requests."""
+    """What holds for all requests of a study."""
 
     deadline_ms: int
     connection: Connection = "keep-alive"

@@ -1,7 +1,7 @@
-"""Objects, as any store is asked for them: for each operation a request that lacks key and bytes.
+"""Objects, as any store has them: for each operation a request that lacks key and bytes.
 
-S3 has them in buckets at keys that are text; Bob, and what a definition says of a system of its
-own, at keys of eight bytes.
+S3 has them in buckets at keys that are text; Bob, and what a definition writes out, at keys of
+eight bytes.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ _AROUND_OBJECT = 1024
 
 
 HOW_OBJECTS = "name its endpoints under `objects: {write: …, read: …, delete: …}` in it."
-"""What a definition lacks that says nothing of objects."""
+"""What a definition without objects lacks."""
 
 
 @dataclass(frozen=True)
 class ObjectApi:
-    """How a store is asked for objects."""
+    """How objects are requested of a store."""
 
     blanks: Mapping[Operation, Request]
     largest: Size | None = None
-    """That it takes, as its definition says."""
+    """That it takes, by its definition."""
     in_messages: bool = False
     """Whether requests and answers are messages, of which the longest is known."""
     lists: str | None = None
     """The endpoint that lists keys with a prefix, where there is one that is known."""
 
     @classmethod
-    def of(
+    def over(
         cls, api: Api, objects: Objects | None = None, own: Mapping[str, Measured] | None = None
     ) -> ObjectApi | None:
-        """Return how objects are asked for over a protocol; None where that is not known.
+        """Return how objects are requested over a protocol; None where that is not known.
 
         ``objects``: which endpoint does what, if not the protocol's usual; ``own``: endpoints of
         the system's own.
@@ -56,7 +56,7 @@ class ObjectApi:
         if not objects.is_whole:
             return None
         blanks: dict[Operation, Request] = {
-            does: replace(own[name].asked(0, "measure", ""), operation=does)
+            does: replace(own[name].request_of(0, "measure", ""), operation=does)
             if name in own
             else PLANNERS[api].blank(name)
             for does, name in objects.names.items()
@@ -76,16 +76,17 @@ class ObjectApi:
         return self.in_buckets
 
     def has(self, does: Operation) -> bool:
-        """Whether a store can be asked for that."""
+        """Whether a store has a request for that."""
         return does in self.blanks
 
     def known(self, call: C) -> C:
         """Return a call, and what prepares it, with what they do to objects."""
         if isinstance(call, Measured) and call.prepare is not None:
             call = replace(call, prepare=self.known(call.prepare))
-        asked, blanks = (call.endpoint, call.request), self.blanks.items()
-        does = (does for does, each in blanks if (each.endpoint, each.request) == asked)
-        return replace(call, operation=next(does, None))
+        for does, blank in self.blanks.items():
+            if (blank.endpoint, blank.request) == (call.endpoint, call.request):
+                return replace(call, operation=does)
+        return replace(call, operation=None)
 
     def name(self, operation: Operation) -> str:
         """Return what samples call an operation."""
@@ -110,13 +111,13 @@ class ObjectApi:
             "object_bytes": object_bytes,
             "body_seed": body_seed,
         }
-        told = {name: each for name, each in given.items() if getattr(blank, name) is not None}
-        return replace(blank, seq=seq, phase=phase, key=key, deadline_ms=deadline_ms, **told)
+        used = {name: given[name] for name in given if getattr(blank, name) is not None}
+        return replace(blank, seq=seq, phase=phase, key=key, deadline_ms=deadline_ms, **used)
 
     def buckets(self, names: Sequence[str]) -> list[Request]:
         """Return the requests that make what objects are put into, where there is such a thing."""
-        each = enumerate(names if self.in_buckets else ())
-        return [Request(seq, "prepare", "CreateBucket", name) for seq, name in each]
+        numbered = enumerate(names if self.in_buckets else ())
+        return [Request(seq, "prepare", "CreateBucket", name) for seq, name in numbered]
 
     def placement(
         self, replicas: Callable[[bytes], Sequence[str] | None], node: str, key: str | None

@@ -1,6 +1,6 @@
 """Drives ``oneshot``, the program that sends the requests and keeps the time.
 
-``prepare`` and ``run_requests`` carry out a plan; ``Oneshot`` is one process, asked request by
+``prepare`` and ``run_requests`` carry out a plan; ``Oneshot`` is one process, driven request by
 request.
 """
 
@@ -158,7 +158,7 @@ class Oneshot(Closing):
 
     @property
     def pending(self) -> int:
-        """How many requests were sent whose samples have not been received."""
+        """How many requests were sent and have no sample yet."""
         return len(self._expected)
 
     def fileno(self) -> int:
@@ -217,7 +217,7 @@ class Oneshot(Closing):
             raise self._failure() from None
 
     def _failure(self) -> ProbeFailed:
-        """Say how the process ended, or that it hangs, with its own last words."""
+        """Describe how the process ended, or that it hangs, with its own last words."""
         silent_s = time.monotonic() - self._last_news
         process = self._dialogue.process
         with contextlib.suppress(TimeoutError):

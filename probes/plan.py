@@ -5,7 +5,7 @@ like *measure* but shorter: caches, connections and locks are in their working s
 *measure* is shuffled over all endpoints, so that drift cannot pass for a difference between them.
 
 A plan of steps warms up and measures several times: once for each state that the network is put
-into. All of them are prepared beforehand, and none asks for what another one used up.
+into. All of them are prepared beforehand, and none requests what another one used up.
 
 What a plan requests is in a module of its own for each protocol, in `wanlat.probes.protocols`.
 """
@@ -13,16 +13,17 @@ What a plan requests is in a module of its own for each protocol, in `wanlat.pro
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
 from wanlat.probes.header import as_line
+from wanlat.probes.prefilled import Prefilled
 from wanlat.systems.engine.protocols import Operation, does
 
 Phase = Literal["prepare", "warmup", "measure"]
 Placement = Literal["local", "remote", "unknown"]
-"""Does the target node hold a replica of the key? ``unknown``: that cannot be told, or the
+"""Does the target node hold a replica of the key? ``unknown``: that is not known, or the
 request has no key."""
 
 READ_OBJECTS = 100
@@ -58,19 +59,19 @@ class Request:
     request: Mapping[str, Any] | None = None
     """What is sent, with ``{body}``, ``{key}``, ``{seq}`` and ``{now}`` where these are to be put.
     Of ``package.Service/Method`` the message as proto3 JSON; over HTTP method, path, headers, body;
-    what a program is told."""
+    what a program gets."""
     response_object: str | None = None
     """What of the answer must hold the object: of a gRPC message the path of a field."""
     deadline_ms: int | None = None
     """The time that it has, where that is not the header's."""
     placement: Placement = "unknown"
-    """For who reads the sample: oneshot is not told."""
+    """For who reads the sample: oneshot does not get it."""
     name: str | None = None
-    """What samples call it, where that is not the endpoint. oneshot is not told."""
+    """What samples call it, where that is not the endpoint. oneshot does not get it."""
     operation: Operation | None = None
-    """What a defined request does to the object at the key. oneshot is not told."""
+    """What a defined request does to the object at the key. oneshot does not get it."""
     placed: bool = False
-    """Whether the key's object was put on disk before the start. oneshot is not told."""
+    """Whether the key's object was put on disk before the start. oneshot does not get it."""
 
     def __post_init__(self) -> None:
         """Refuse a key that would end the server's process."""
@@ -84,17 +85,41 @@ class Request:
 
     @property
     def does(self) -> Operation | None:
-        """What it does to an object; None: nothing, or nobody knows."""
+        """What it does to an object; None: nothing, or that is not known."""
         return self.operation or does(self.endpoint)
 
     def line(self) -> bytes:
         """Return the line that oneshot reads."""
-        told = ((name, getattr(self, name)) for name in _TOLD)
-        return as_line({name: value for name, value in told if value is not None})
+        sent = ((name, getattr(self, name)) for name in _SENT)
+        return as_line({name: value for name, value in sent if value is not None})
 
 
-_UNTOLD = ("placement", "name", "operation", "placed")
-_TOLD = tuple(each.name for each in fields(Request) if each.name not in _UNTOLD)
+_OURS = ("placement", "name", "operation", "placed")
+_SENT = tuple(field.name for field in fields(Request) if field.name not in _OURS)
+
+
+Replicas = Callable[[bytes], Sequence[str] | None]
+"""The nodes that hold a key; None where that is not known."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be measured of one system, whatever the protocol."""
+
+    endpoints: Sequence[Any]
+    """Names of the protocol's own endpoints; of others `wanlat.probes.method_plan.Measured`."""
+    samples: int
+    warmup: int
+    object_bytes: int
+    seed: int
+    target: str
+    """The target node."""
+    replicas: Replicas
+    bucket: str
+    steps: int = 1
+    one_key: bool = False
+    prefilled: Prefilled | None = None
+    """What is there already, if anything."""
 
 
 @dataclass(frozen=True)
@@ -143,15 +168,13 @@ def check_key(endpoint: str, key: str | None) -> None:
         )
 
 
-def shuffled(
-    turns: Sequence[T], *, warmup: int, samples: int, seed: int, step: int = 0
-) -> Iterator[tuple[Phase, T]]:
+def shuffled(turns: Sequence[T], wanted: Wanted, step: int) -> Iterator[tuple[Phase, T]]:
     """Yield every turn ``warmup`` times in random order, then ``samples`` times in another.
 
     The orders of each step are other ones.
     """
-    order = random.Random(seed if step == 0 else f"{seed}/visits/{step}")
-    repeats: dict[Phase, int] = {"warmup": warmup, "measure": samples}
+    order = random.Random(wanted.seed if step == 0 else f"{wanted.seed}/visits/{step}")
+    repeats: dict[Phase, int] = {"warmup": wanted.warmup, "measure": wanted.samples}
     for phase, times in repeats.items():
         phase_turns = [turn for turn in turns for _ in range(times)]
         order.shuffle(phase_turns)

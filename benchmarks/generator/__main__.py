@@ -89,7 +89,7 @@ def measure(case: Case, seconds: float, records: Path) -> dict[str, float]:
     """Run a case once. Raises RunFailed when a request failed, or when what the generator wrote
     down is not what the server counted.
     """
-    api = ObjectApi.of(case.api)
+    api = ObjectApi.over(case.api)
     assert api is not None
     job = LoadJob(
         job="mix",

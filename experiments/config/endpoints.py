@@ -73,7 +73,7 @@ def endpoints_of(system: DefinedSystem) -> list[Requested]:
 def objects_of(system: DefinedSystem, options: Options) -> ObjectApi | None:
     """Return how a system is asked for objects; None where its definition does not say."""
     own = {name_of(each): measured(each) for each in endpoints_of(system)}
-    return ObjectApi.of(system.api(options), system.objects(options), own)
+    return ObjectApi.over(system.api(options), system.objects(options), own)
 
 
 def asked_of(

@@ -32,4 +32,4 @@ def header_to(
     """Return the header of requests to a node."""
     terms = Terms(deadline_ms, connection, max_message_bytes, window)
     planner = next(made for made in PLANNERS.values() if isinstance(target, made.target))
-    return planner.header(target, terms)
+    return planner.header_to(target, terms)

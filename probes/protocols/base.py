@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from wanlat.probes.fewer import Turn
 from wanlat.probes.header import Header, Terms
 from wanlat.probes.method_plan import method_steps
-from wanlat.probes.plan import Request, StepsPlan
-from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.plan import Request, StepsPlan, Wanted
 from wanlat.systems.engine.protocols import Target
 from wanlat.topologies.wording import listing
-
-Replicas = Callable[[bytes], Sequence[str] | None]
-"""The nodes that hold a key; None where that is not known."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be measured of one system, whatever the protocol."""
-
-    endpoints: Sequence[Any]
-    """Names of the protocol's own endpoints; of others `wanlat.probes.method_plan.Measured`."""
-    samples: int
-    warmup: int
-    object_bytes: int
-    seed: int
-    target: str
-    """The target node."""
-    replicas: Replicas
-    bucket: str
-    steps: int = 1
-    one_key: bool = False
-    prefilled: Prefilled | None = field(default=None)
-
 
 T = TypeVar("T", bound=Target)
 
 
-class Planner(ABC, Generic[T]):
+class Planner(Generic[T]):
     """What is sent over a protocol; `wanlat.systems.engine.protocols` has one of the same name."""
 
     name: ClassVar[str]
     """Of the protocol."""
     target: ClassVar[type[Target]]
     """What its requests are sent to."""
+    header: ClassVar[type[Header]]
+    """The first line of its plans: it has the target's fields."""
     endpoints: ClassVar[tuple[str, ...]] = ()
     """Its own; none: definitions and studies write its requests out."""
     written: ClassVar[str] = ""
@@ -58,21 +33,15 @@ class Planner(ABC, Generic[T]):
         """Which endpoints it has, for messages."""
         return listing(self.endpoints) or self.written
 
-    @abstractmethod
-    def header(self, target: T, terms: Terms) -> Header:
+    def header_to(self, target: T, terms: Terms) -> Header:
         """Return the first line of a plan of requests to a node."""
+        return self.header(
+            **vars(target), connection=terms.connection, deadline_ms=terms.deadline_ms
+        )
 
     def plan(self, wanted: Wanted) -> StepsPlan:
         """Return all requests. The same arguments give the same plan."""
-        return method_steps(
-            wanted.endpoints,
-            steps=wanted.steps,
-            samples=wanted.samples,
-            warmup=wanted.warmup,
-            object_bytes=wanted.object_bytes,
-            seed=wanted.seed,
-            prefilled=wanted.prefilled,
-        )
+        return method_steps(wanted)
 
     def turns(self, wanted: Wanted) -> list[Turn]:
         """Return the endpoints with the placements that each has ``samples`` requests of."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from wanlat.probes.header import Header, Terms
+from wanlat.probes.header import Header
 from wanlat.probes.protocols.base import Planner
 from wanlat.systems.engine.protocols import ProgramTarget
 
 
 @dataclass(frozen=True)
 class ExecHeader(Header):
-    """The first line of a plan whose requests a program makes.
+    """The first line of a plan of requests that a program makes.
 
     With ``connection`` new the program is started for each request, before the clock is.
     """
@@ -30,11 +30,5 @@ class ExecHeader(Header):
 class ExecPlanner(Planner[ProgramTarget]):
     """Operations of a program."""
 
-    name, target = "exec", ProgramTarget
+    name, target, header = "exec", ProgramTarget, ExecHeader
     written = "the operations of its definition's program, written `{op: NAME}`"
-
-    def header(self, target: ProgramTarget, terms: Terms) -> ExecHeader:
-        """Return the first line of a plan of requests to a node."""
-        return ExecHeader(
-            **vars(target), connection=terms.connection, deadline_ms=terms.deadline_ms
-        )

@@ -33,10 +33,10 @@ class GrpcHeader(Header):
 class GrpcPlanner(Planner[GrpcTarget]):
     """Methods that definitions and studies name."""
 
-    name, target = "grpc", GrpcTarget
+    name, target, header = "grpc", GrpcTarget, GrpcHeader
     written: ClassVar[str] = "the methods of its own service, written `package.Service/Method`"
 
-    def header(self, target: GrpcTarget, terms: Terms) -> GrpcHeader:
+    def header_to(self, target: GrpcTarget, terms: Terms) -> GrpcHeader:
         """Return the first line of a plan of requests to a node."""
         own = not target.is_known
         return GrpcHeader(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from wanlat.probes.header import Header, Terms
+from wanlat.probes.header import Header
 from wanlat.probes.protocols.base import Planner
 from wanlat.systems.engine.protocols import HttpTarget
 
@@ -26,11 +26,5 @@ class HttpHeader(Header):
 class HttpPlanner(Planner[HttpTarget]):
     """Requests that definitions and studies write out."""
 
-    name, target = "http", HttpTarget
+    name, target, header = "http", HttpTarget, HttpHeader
     written = "what its definition or the study requests over HTTP, such as `{get: /path}`"
-
-    def header(self, target: HttpTarget, terms: Terms) -> HttpHeader:
-        """Return the first line of a plan of requests to a node."""
-        return HttpHeader(
-            **vars(target), connection=terms.connection, deadline_ms=terms.deadline_ms
-        )

@@ -27,10 +27,19 @@ from itertools import count, islice
 from typing import Any, ClassVar, Literal, get_args
 
 from wanlat.probes.fewer import Turn
-from wanlat.probes.header import Header, Terms
-from wanlat.probes.plan import Phase, Request, Step, StepsPlan, body_seed, read_objects, shuffled
+from wanlat.probes.header import Header
+from wanlat.probes.plan import (
+    Phase,
+    Request,
+    Step,
+    StepsPlan,
+    Wanted,
+    body_seed,
+    read_objects,
+    shuffled,
+)
 from wanlat.probes.prefilled import Prefilled
-from wanlat.probes.protocols.base import Planner, Wanted
+from wanlat.probes.protocols.base import Planner
 from wanlat.systems.engine.protocols import PROTOCOLS, S3Target
 
 S3Endpoint = Literal[
@@ -67,26 +76,27 @@ class S3Header(Header):
 class S3Planner(Planner[S3Target]):
     """Endpoints of its own, on objects in buckets."""
 
-    name, target = "s3", S3Target
+    name, target, header = "s3", S3Target, S3Header
     endpoints = get_args(S3Endpoint)
 
-    def header(self, target: S3Target, terms: Terms) -> S3Header:
-        """Return the first line of a plan of requests to a node."""
-        return S3Header(**vars(target), connection=terms.connection, deadline_ms=terms.deadline_ms)
-
     def plan(self, wanted: Wanted) -> StepsPlan:
-        """Return all requests. The same arguments give the same plan."""
-        return s3_steps(
-            wanted.endpoints,
-            steps=wanted.steps,
-            samples=wanted.samples,
-            warmup=wanted.warmup,
-            object_bytes=wanted.object_bytes,
-            seed=wanted.seed,
-            bucket=wanted.bucket,
-            one_key=wanted.one_key,
-            prefilled=wanted.prefilled,
-        )
+        """Return ``samples`` requests to each endpoint after ``warmup`` unmeasured ones, a step.
+
+        The bucket need not exist; it must hold no keys of an earlier plan, but may hold
+        ``prefilled`` ones. No step writes or removes a key of another one, unless with ``one_key``.
+        """
+        maker = _Maker(wanted)
+        repeats = wanted.steps * (wanted.samples + wanted.warmup)
+        prepare = list(maker.prepare(wanted.endpoints, repeats))
+        made: list[Step] = []
+        used = dict.fromkeys(wanted.endpoints, 0)
+        for step in range(wanted.steps):
+            phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+            for phase, name in shuffled(wanted.endpoints, wanted, step):
+                phases[phase].append(maker.makers[name](phase, used[name]))
+                used[name] += 1
+            made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
+        return StepsPlan(tuple(prepare), tuple(made), wanted.seed)
 
     def turns(self, wanted: Wanted) -> list[Turn]:
         """Return the endpoints; where their keys lie is not known."""
@@ -103,67 +113,22 @@ class S3Planner(Planner[S3Target]):
         return Request(0, "measure", endpoint, "", "", **carries)
 
 
-def s3_steps(
-    endpoints: Sequence[S3Endpoint],
-    *,
-    steps: int = 1,
-    samples: int,
-    warmup: int,
-    object_bytes: int,
-    seed: int,
-    bucket: str,
-    one_key: bool = False,
-    prefilled: Prefilled | None = None,
-) -> StepsPlan:
-    """Return a plan of ``samples`` requests to each endpoint after ``warmup`` unmeasured ones, at
-    each of ``steps``.
-
-    The same arguments give the same plan. The bucket need not exist; it must hold no keys of an
-    earlier plan, but may hold ``prefilled`` ones. No step writes or removes a key of another one,
-    unless ``one_key`` asks for just that. Raises ValueError for an endpoint that it does not know.
-    """
-    maker = _Maker(bucket, object_bytes, seed, one_key=one_key)
-    maker.read_objects = read_objects(samples, object_bytes, steps)
-    if prefilled is not None and prefilled.objects:
-        maker.stand_amid(prefilled, steps * (samples + warmup))
-    unknown = [name for name in endpoints if name not in maker.makers]
-    if unknown:
-        raise ValueError(f"{unknown[0]} cannot be measured, only {', '.join(maker.makers)}")
-
-    prepare = list(maker.prepare(endpoints, steps * (samples + warmup)))
-    made: list[Step] = []
-    used = dict.fromkeys(endpoints, 0)
-    for step in range(steps):
-        phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-        for phase, name in shuffled(
-            endpoints, warmup=warmup, samples=samples, seed=seed, step=step
-        ):
-            phases[phase].append(maker.makers[name](phase, used[name]))
-            used[name] += 1
-        made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
-    return StepsPlan(tuple(prepare), tuple(made), seed)
-
-
 class _Maker:
     """Makes the requests of one plan, numbering them as it goes."""
 
-    def __init__(
-        self,
-        bucket: str,
-        object_bytes: int,
-        seed: int,
-        *,
-        one_key: bool = False,
-    ) -> None:
-        self.bucket = bucket
-        self.object_bytes = object_bytes
-        self.read_objects = 1
+    def __init__(self, wanted: Wanted) -> None:
+        self.bucket = wanted.bucket
+        self.object_bytes = wanted.object_bytes
+        self.read_objects = read_objects(wanted.samples, wanted.object_bytes, wanted.steps)
         self._prefilled: list[tuple[str, int]] = []
         self._list_prefix = _LIST_PREFIX
         self._page: int | None = None
-        self._seed = seed
-        self._one_key = one_key
+        self._seed = wanted.seed
+        self._one_key = wanted.one_key
         self._seq = count()
+        if wanted.prefilled is not None and wanted.prefilled.objects:
+            most = wanted.steps * (wanted.samples + wanted.warmup)
+            self._use_prefilled(wanted.prefilled, most)
         self.makers: dict[S3Endpoint, Callable[[Phase, int], Request]] = {
             "ListBuckets": lambda phase, _: Request(next(self._seq), phase, "ListBuckets"),
             "ListObjects": self._list,
@@ -178,7 +143,7 @@ class _Maker:
             ),
         }
 
-    def stand_amid(self, prefilled: Prefilled, most: int) -> None:
+    def _use_prefilled(self, prefilled: Prefilled, most: int) -> None:
         """Have reads be of prefilled objects, each once while there are enough of them, and the
         prefix that is listed lie among them.
         """
@@ -186,7 +151,7 @@ class _Maker:
         self._page = PAGE if prefilled.objects >= PAGE else None
         if prefilled.is_read and not self._one_key:
             drawn = islice(prefilled.drawn(), most)
-            self._prefilled = [(prefilled.key(each), prefilled.body_seed(each)) for each in drawn]
+            self._prefilled = [(prefilled.key(i), prefilled.body_seed(i)) for i in drawn]
 
     def prepare(self, endpoints: Sequence[S3Endpoint], repeats: int) -> Iterator[Request]:
         """Make the bucket and the objects that ``repeats`` requests to each endpoint need."""

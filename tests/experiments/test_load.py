@@ -108,7 +108,7 @@ def test_what_was_due_while_the_store_stood_still_waits_and_is_cut_with_its_part
         assert (cut.outcome, due_ns >= ended_ns) == ("unknown", True)
 
 
-S3 = ObjectApi.of("s3")
+S3 = ObjectApi.over("s3")
 assert S3 is not None
 JOB = LoadJob("mix", Path("records"), S3, ["b"], 10, 1024, 1, workers=4, duration_ms=10_000)
 CALM = End(

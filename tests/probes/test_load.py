@@ -40,7 +40,7 @@ def null() -> Iterator[S3Header]:
 def mix(records: Path, **changes: object) -> LoadJob:
     given: dict[str, object] = {
         **{"job": "mix", "records": records, "buckets": ["b0"], "objects": 1},
-        "api": ObjectApi.of("s3"),
+        "api": ObjectApi.over("s3"),
         **{"object_bytes": 1024, "seed": SEED, "workers": 4, "duration_ms": 400},
         **{"mix": {"read": 0.5, "write": 0.5}},
     }
@@ -52,7 +52,7 @@ def test_a_mix_keeps_every_worker_busy_and_writes_down_every_request(
     tmp_path: Path, api: Api
 ) -> None:
     program = "null-server" if api == "s3" else "null-grpc"
-    shares = {"mix": {"read": 0.7, "write": 0.3}, "api": ObjectApi.of(api)}
+    shares = {"mix": {"read": 0.7, "write": 0.3}, "api": ObjectApi.over(api)}
     job = mix(tmp_path / "r", ramp_ms=100, duration_ms=3000, **shares)
     with null_store(SEED, program=program) as store:
         header: Header = store.s3 if api == "s3" else store.bob
@@ -89,7 +89,7 @@ def test_a_body_that_is_another_objects_is_no_success(
     job = mix(
         tmp_path / "r",
         **{"object_bytes": object_bytes, "workers": 1, "duration_ms": 400},
-        **{"mix": {"read": 1.0}, "api": ObjectApi.of(api)},
+        **{"mix": {"read": 1.0}, "api": ObjectApi.over(api)},
     )
     with null_store(SEED, program=program, object_bytes=object_bytes, index=1) as store:
         header: Header = store.s3 if api == "s3" else store.bob
@@ -125,7 +125,7 @@ def test_a_fill_puts_each_object_once_and_tries_again_what_is_refused(
 ) -> None:
     answers = ["ok", "status:503:SlowDown", "reset", "status:500", "ok"]
     server = null_server(*(part for answer in answers for part in ("--answer", answer)))
-    s3 = ObjectApi.of("s3")
+    s3 = ObjectApi.over("s3")
     assert s3 is not None
     job = LoadJob("fill", tmp_path / "r", s3, ["b0", "b1"], 10, 64, SEED, workers=2, done=[(4, 8)])
     end = run_job(spawn_here, server.header, job)

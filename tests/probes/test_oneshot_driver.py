@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from tests.command_line import write_program
+from tests.probes.plans import plan_of
 from tests.probes.test_plans import S3
 from wanlat.probes import oneshot
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.oneshot import prepare, run_requests
 from wanlat.probes.plan import Request
 from wanlat.probes.process import Process
-from wanlat.probes.protocols.s3 import S3Header, s3_steps
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.probes.records import Sample
 from wanlat.topologies.errors import RunFailed
 
@@ -92,7 +93,7 @@ def lists(count: int) -> list[Request]:
 def test_a_whole_plan_succeeds_in_order(null_server: StartServer, spawn: Spawned) -> None:
     server = null_server("--memory")
     size = {"samples": 10, "warmup": 2, "object_bytes": 3000}
-    plan = s3_steps(S3, seed=1, bucket="b", **size).as_one()
+    plan = plan_of("s3", S3, seed=1, **size)
     samples: list[Sample] = []
     prepare(spawn, server.header, plan.prepare, into(samples))
     run_requests(spawn, server.header, (*plan.warmup, *plan.measure), into(samples))

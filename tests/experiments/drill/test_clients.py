@@ -133,7 +133,7 @@ def test_what_a_oneshot_had_not_read_when_it_died_was_not_sent() -> None:
     with LoopbackStore("ok") as store:
         header = header_to(store.target("n1"), deadline_ms=PATIENT_MS)
         with Sender(spawn, header, threading.Event()) as sender:
-            (request,) = cast(ObjectApi, ObjectApi.of("s3")).buckets(["b"])
+            (request,) = cast(ObjectApi, ObjectApi.over("s3")).buckets(["b"])
             assert sender.ask(request).outcome != "not_sent"
             started[0].send_signal(signal.SIGSTOP)
             sender.hand_over(request)
