@@ -369,7 +369,7 @@ class Session:
             ready_s,
             self.tell,
             binary=setup.binary,
-            asked=setup.targets,
+            targets=setup.targets,
             before=before,
         )
         self.bundle.event("ready", setup.name)

@@ -167,7 +167,7 @@ class Filling:
         query, found, node = {"list-type": "2", "prefix": "fill-"}, 0, self._requests.target
         while True:
             try:
-                answer = self._cluster.ask_s3(node, f"/{bucket}", _PAGE_S, query=query)
+                answer = self._cluster.send_s3(node, f"/{bucket}", _PAGE_S, query=query)
             except NoAnswer as silence:
                 raise RunFailed(f"{self._name}: ListObjects of {bucket}: {silence}") from silence
             if not answer.ok:

@@ -89,7 +89,7 @@ class Workload:
             place = self.subject.requests.place
             cluster = session.start(lab, self.subject, study.ready_timeout.s, place)
             # A study measures whole clusters: with a node gone there is nothing left to measure.
-            cluster.when_one_died(lab.abort)
+            cluster.on_exit(lab.abort)
             with self._sampling(lab, cluster):
                 if study.resources:
                     self.be_idle(lab, cluster, "idle", study.resources.idle)

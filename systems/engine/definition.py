@@ -1,7 +1,7 @@
 """`system.yaml`: everything that wanlat knows of a store, as data.
 
-Keys whose value is an expression say so; all other texts may have ``{placeholders}``. Both are in
-`wanlat.systems.engine.text`. What YAML cannot say is a function in ``hooks.py`` beside it.
+Keys that have an expression are described so; all other texts may have ``{placeholders}``. Both are
+in `wanlat.systems.engine.text`. What YAML cannot express is a function in ``hooks.py`` beside it.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ class Install(YamlModel):
 
     def misfits(self) -> list[Finding]:
         """It is of one kind, and pinned."""
-        found = one_of(self, KINDS)
-        if not found and not self.version and self.kind not in ("path", "checkout"):
+        findings = one_of(self, KINDS)
+        if not findings and not self.version and self.kind not in ("path", "checkout"):
             text = "`version` is missing: what is measured must not change by itself"
-            found = [Finding((), text)]
-        return found
+            findings = [Finding((), text)]
+        return findings
 
     @property
     def kind(self) -> str:
@@ -135,13 +135,13 @@ class Install(YamlModel):
 
 
 class Version(YamlModel):
-    """How the program tells its version."""
+    """How the program reports its version."""
 
     run: list[str] = Field(default=["--version"], description="its arguments")
     match: Pattern = Field(default=r"(\d+(?:\.\d+)+\S*)", description="the group is the version")
     oldest: StrictStr | None = Field(default=None, description="what is older is refused")
     is_: StrictStr | None = Field(
-        default=None, alias="is", description="what it is, where the program does not tell"
+        default=None, alias="is", description="what it is, where the program does not report it"
     )
     label: Pattern | None = Field(
         default=None, description="the groups, joined by dashes, are the version in charts"
@@ -149,7 +149,7 @@ class Version(YamlModel):
 
 
 class Program(YamlModel):
-    """A program on this machine: what it is, how to get it, how it tells its version."""
+    """A program on this machine: what it is, how to get it, how it reports its version."""
 
     name: Name
     """what commands, samples and charts call it"""
@@ -160,7 +160,7 @@ class Program(YamlModel):
     install: Install | None = None
     """where `wanlat system install` gets it"""
     version: Version = Version()
-    """how it tells its version"""
+    """how it reports its version"""
 
 
 # -- options ---------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class Option(YamlModel):
         "integer", "number", "text", "boolean", "choice", "duration", "size", "node", "path"
     ] = Field(description="what a value is")
     description: StrictStr = ""
-    """what `wanlat system show` says of it"""
+    """what `wanlat system show` prints of it"""
     default: Any = None
     """where a study does not set it"""
     derived: Expression | None = Field(
@@ -245,7 +245,7 @@ class Requirement(YamlModel):
     that: Expression
     """true where it holds"""
     error: Text
-    """what the user is told where it does not"""
+    """the message where it does not"""
 
 
 class Need(YamlModel):
@@ -254,7 +254,7 @@ class Need(YamlModel):
     program: str
     """its name on PATH"""
     error: StrictStr
-    """what the user is told where it is absent"""
+    """the message where it is absent"""
 
 
 # -- the cluster --------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ else:
 
 
 class Definition(_WithSections):
-    """A system: its program, options, configuration, start, readiness, and what is asked of it."""
+    """A system: its program, options, configuration, start, readiness, and requests."""
 
     version_: Literal[1] = Field(alias="schema", description="of this file's form")
     extends: str | None = Field(default=None, description="a shipped system this one adds to")
@@ -394,45 +394,45 @@ class Definition(_WithSections):
 
     def section(self, protocol: Protocol[Any]) -> YamlModel | None:
         """Return where and how a node answers over a protocol; None where that is not known."""
-        found: YamlModel | None = getattr(self, protocol.section_key)
-        return found
+        section: YamlModel | None = getattr(self, protocol.section_key)
+        return section
 
     def _unfit_objects(self) -> list[Finding]:
         """What works on objects is there, and carries what it must."""
         usual = PROTOCOLS[self.protocol].objects.names.values()
-        known, found = {*self.endpoints, *usual}, []
+        known, findings = {*self.endpoints, *usual}, []
         for operation, name in self.objects.names.items():
             why = lacks(self.endpoints[name], operation) if name in self.endpoints else None
             if name not in known:
                 near = did_you_mean(name, list(known))
                 why = f"`endpoints` has no {show(name)}{near}; it has {listing(self.endpoints)}"
             if why:
-                found.append(Finding(("objects", operation), why))
-        return found
+                findings.append(Finding(("objects", operation), why))
+        return findings
 
     def _unfit_timeouts(self) -> list[Finding]:
         """Each is set by an option, and follows at most one that follows none."""
-        found = []
+        findings = []
         for name, timeout in self.timeouts.items():
             option, follows = self.options.get(timeout.option), timeout.follows
             if option is None:
                 near = did_you_mean(timeout.option, list(self.options))
                 text = f"there is no option {show(timeout.option)}{near}"
-                found.append(Finding(("timeouts", name, "option"), text))
+                findings.append(Finding(("timeouts", name, "option"), text))
             elif option.type != "duration" or option.default is None:
                 text = f"option {show(timeout.option)} is no duration with a default"
-                found.append(Finding(("timeouts", name, "option"), text))
+                findings.append(Finding(("timeouts", name, "option"), text))
             if follows is None:
                 continue
-            leads = [each for each, one in self.timeouts.items() if one.follows is None]
+            leads = [other for other, its in self.timeouts.items() if its.follows is None]
             if follows.timeout not in leads:
                 near = did_you_mean(follows.timeout, leads)
                 text = f"{show(follows.timeout)} is no timeout that follows none{near}"
-                found.append(Finding(("timeouts", name, "follows", "timeout"), text))
+                findings.append(Finding(("timeouts", name, "follows", "timeout"), text))
             if follows.share and follows.at_most and follows.share > follows.at_most:
                 text = f"{follows.share} is more than `at_most`, {follows.at_most}"
-                found.append(Finding(("timeouts", name, "follows", "share"), text))
-        return found
+                findings.append(Finding(("timeouts", name, "follows", "share"), text))
+        return findings
 
     @model_validator(mode="before")
     @classmethod
@@ -442,7 +442,7 @@ class Definition(_WithSections):
         if directory is None or not isinstance(raw, dict):
             return raw
         base = raw.get("extends")
-        bases = sorted(each.parent.name for each in SHIPPED.glob(f"*/{FILE}"))
+        bases = sorted(file.parent.name for file in SHIPPED.glob(f"*/{FILE}"))
         if base is not None and base not in bases:
             text = f"there is no system {show(base)}{did_you_mean(str(base), bases)}"
             raise refused([Finding(("extends",), text)])
@@ -457,7 +457,7 @@ class Definition(_WithSections):
         return raw
 
     def misfits(self) -> list[Finding]:
-        """What it is asked is of its protocol, and that has all it needs; timeouts are its own."""
+        """Its requests are of its protocol, and that has all it needs; timeouts are its own."""
         return [*self._unfit_timeouts(), *self._unfit_requests()]
 
     def _unfit_requests(self) -> list[Finding]:
@@ -467,22 +467,22 @@ class Definition(_WithSections):
             near, all_ = did_you_mean(self.protocol, list(PROTOCOLS)), listing(PROTOCOLS)
             text = f"{show(self.protocol)} is no protocol{near}; there are {all_}"
             return [Finding(("protocol",), text)]
-        found = []
+        findings = []
         protocol = PROTOCOLS[self.protocol]
         section = self.section(protocol)
         if section is None:
             text = f"`{protocol.section_key}` is missing, which says whom to ask"
-            found.append(Finding(("protocol",), text))
+            findings.append(Finding(("protocol",), text))
         elif why := protocol.invalid(section, self.ports):
-            found.append(Finding(("protocol",), why))
-        for name, each in self.endpoints.items():
-            if each.api != self.protocol:
-                text = f"this is a request of {each.api}, and the protocol is {self.protocol}"
-                found.append(Finding(("endpoints", name), text))
-            if each.prepare == "objects_on_disk" and self.objects_on_disk is None:
+            findings.append(Finding(("protocol",), why))
+        for name, endpoint in self.endpoints.items():
+            if endpoint.api != self.protocol:
+                text = f"this is a request of {endpoint.api}, and the protocol is {self.protocol}"
+                findings.append(Finding(("endpoints", name), text))
+            if endpoint.prepare == "objects_on_disk" and self.objects_on_disk is None:
                 text = "`objects_on_disk` is missing, which says where"
-                found.append(Finding(("endpoints", name, "prepare"), text))
-        return [*found, *self._unfit_objects()]
+                findings.append(Finding(("endpoints", name, "prepare"), text))
+        return [*findings, *self._unfit_objects()]
 
 
 _NODE = ("name", "site", "address", "directory", "data", "facts")
@@ -517,9 +517,9 @@ _JOINED = (
 
 
 def _shipped(home: Path) -> Any:
-    """Return what a shipped definition says, in words that are true in another directory too."""
+    """Return a shipped definition, with paths that are right in another directory too."""
     raw = _placed(yaml.safe_load((home / FILE).read_text("utf-8")), home)
-    raw["files"] = {name: str(home / each) for name, each in raw.get("files", {}).items()}
+    raw["files"] = {name: str(home / path) for name, path in raw.get("files", {}).items()}
     for protocol in PROTOCOLS.values():
         section = raw.get(protocol.section_key, {})
         for key in protocol.file_keys:
@@ -528,16 +528,16 @@ def _shipped(home: Path) -> Any:
     return raw
 
 
-def _placed(said: Any, home: Path) -> Any:
-    if isinstance(said, dict):
-        return {key: _placed(each, home) for key, each in said.items()}
-    if isinstance(said, list):
-        return [_placed(each, home) for each in said]
-    return said.replace("{here}", str(home)) if isinstance(said, str) else said
+def _placed(raw: Any, home: Path) -> Any:
+    if isinstance(raw, dict):
+        return {key: _placed(value, home) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return [_placed(value, home) for value in raw]
+    return raw.replace("{here}", str(home)) if isinstance(raw, str) else raw
 
 
 def _inherited(raw: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition with what it does not say itself; mappings are joined key by key."""
+    """Return a definition with what it lacks itself; mappings are joined key by key."""
     joined = {**base, **raw}
     for key, value in base.items():
         if key in _JOINED and isinstance(value, dict) and isinstance(joined[key], dict):
@@ -546,16 +546,16 @@ def _inherited(raw: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any
 
 
 def _names(raw: Any, hooks: ModuleType | None) -> dict[str, Any]:
-    def of(key: str) -> list[str]:
+    def keys_of(key: str) -> list[str]:
         within = raw.get(key) if isinstance(raw, dict) else None
-        return [str(each) for each in within] if isinstance(within, dict) else []
+        return [str(name) for name in within] if isinstance(within, dict) else []
 
     functions = [name for name in vars(hooks) if not name.startswith("_")] if hooks else []
     return {
-        **dict.fromkeys((*_ANYTHING, *of("values"))),
-        **dict.fromkeys(("options", "given"), of("options")),
+        **dict.fromkeys((*_ANYTHING, *keys_of("values"))),
+        **dict.fromkeys(("options", "given"), keys_of("options")),
         "node": _NODE,
-        "ports": of("ports"),
+        "ports": keys_of("ports"),
         "hooks": functions,
     }
 

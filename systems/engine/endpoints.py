@@ -1,4 +1,4 @@
-"""What can be requested of a store, as YAML: which protocol's form one has, its keys say.
+"""What can be requested of a store, as YAML: its keys decide which protocol's form one has.
 
 A study has them in a list, a definition by their names.
 """

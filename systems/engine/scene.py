@@ -62,7 +62,7 @@ def scene_of(
     nodes: Iterable[Node] | None = None,
 ) -> dict[str, Any]:
     """Return what is known before a start; options have their values in effect. UserError."""
-    every = list(nodes or (Node(each.name, each.site, each.address) for each in plan.nodes))
+    every = list(nodes or (Node(known.name, known.site, known.address) for known in plan.nodes))
     options = SimpleNamespace(**dict(given))
     scene: dict[str, Any] = {
         "plan": plan,
@@ -84,11 +84,11 @@ def scene_of(
 def at(scene: Scene, node: Node) -> dict[str, Any]:
     """Return a scene as one of its nodes sees it."""
     nodes = scene["nodes"]
-    place = next(index for index, each in enumerate(nodes) if each.name == node.name)
+    place = next(index for index, other in enumerate(nodes) if other.name == node.name)
     return {
         **scene,
         "node": node,
-        "peers": [each for each in nodes if each is not node],
+        "peers": [other for other in nodes if other is not node],
         "later": nodes[place + 1 :],
     }
 

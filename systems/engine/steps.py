@@ -51,7 +51,7 @@ class Http(YamlModel):
 
 
 class Step(YamlModel):
-    """Something that is done or asked on nodes until it is as it should be."""
+    """Something that is done on nodes, or requested of them, until it is as it should be."""
 
     name: StrictStr = Field(description="what progress and errors call it")
     at: Literal["each", "first"] = "each"

@@ -139,7 +139,7 @@ def test_they_take_the_round_trips_of_the_probe_but_for_those_that_are_known(
     with lab_of(str(tmp_path / "three.yaml")) as lab:
         options = quorum.parse_options({"api": api})
         cluster = quorum.start(lab, options, tmp_path, 60.0, lambda _: None)
-        assert cluster.ask_s3("n1", "/bucket", method="PUT").ok
+        assert cluster.send_s3("n1", "/bucket", method="PUT").ok
         at, fastest = cluster.target("n1"), dict[str, float]()
         port = at.port if api == "s3" else cluster.target("n1").port
 

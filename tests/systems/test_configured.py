@@ -76,7 +76,7 @@ ENDPOINTS = {
 
 def described(cluster: Cluster, plan: Plan, homes: Path) -> dict[str, Any]:
     """What a cluster is before anything has started, and what is known of its requests."""
-    system, given = cluster.of, cluster.scene["given"]
+    system, given = cluster.defined, cluster.scene["given"]
     cluster.standing = system.stand_before(cluster, homes.parent, ["n1"])
     nodes = {"": cluster.nodes, " front": cluster.standing}
     assert cluster.options == system.effective(plan, given)

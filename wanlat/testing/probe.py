@@ -149,7 +149,7 @@ class Probe:
         self._lab = lab
         self._cluster = cluster
         self._record = record
-        api = objects_of(cluster.of, cluster.scene["given"])
+        api = objects_of(cluster.defined, cluster.scene["given"])
         if api is None:
             raise UserError(
                 f"wanlat_probe puts, gets and removes objects, and the definition of system "

@@ -104,7 +104,7 @@ class Protocol(ABC, Generic[Section]):
 
     @abstractmethod
     def ready(self, section: Section) -> list[Step]:
-        """Return what is requested until a node serves, where a definition does not say."""
+        """Return what is requested until a node serves, by default."""
 
     def invalid(self, section: Section, ports: Mapping[str, int]) -> str | None:  # noqa: ARG002
         """Return what is wrong with a section in a definition with these ports."""

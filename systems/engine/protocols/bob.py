@@ -1,4 +1,4 @@
-"""Bob's gRPC service, with endpoints of its own: keys of eight bytes, replicas where these say."""
+"""Bob's gRPC service, with endpoints of its own: keys of eight bytes decide where replicas are."""
 
 from __future__ import annotations
 

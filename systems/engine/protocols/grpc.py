@@ -26,7 +26,7 @@ BOB_SERVICE, BOB_KEY_BYTES = "bob_storage.BobApi/", 8
 
 
 class Grpc(YamlModel):
-    """Where a node answers gRPC; protos beside this file, or where an expression says."""
+    """Where a node answers gRPC; protos beside this file, or where an expression has them."""
 
     port: Text | int = "{ports.grpc}"
     """where it listens"""

@@ -40,7 +40,7 @@ PATIENT_MS = 60_000
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with quorum(tmp_path_factory.mktemp("logs")) as made:
-        assert made.ask_s3("n1", f"/{BUCKET}", method="PUT").ok
+        assert made.send_s3("n1", f"/{BUCKET}", method="PUT").ok
         yield made
 
 
