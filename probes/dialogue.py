@@ -89,10 +89,22 @@ class Dialogue(Closing):
         line, _, self._read = self._read.partition(b"\n")
         return bytes(line)
 
-    def last_words(self) -> str:
-        """Return the end of what the program has written to its standard error."""
+    def how_it_ended(self, silent_s: float, patience_s: float) -> tuple[str, str]:
+        """Return how the program ended, or that it was silent, and its last lines on stderr.
+
+        Its output may be closed a moment before it is known to have ended: ``patience_s``.
+        """
+        with contextlib.suppress(TimeoutError):
+            self.process.wait(patience_s)
+        code = self.process.poll()
+        if code is None:
+            end = f"was silent for {silent_s:.0f} s"
+        elif code < 0:
+            end = f"was ended by signal {-code}"
+        else:
+            end = f"ended with exit code {code}"
         lines = os.pread(self._stderr, 65536, 0).decode(errors="replace").strip().splitlines()
-        return "\n".join(lines[-_STDERR_LINES:]) or "nothing"
+        return end, "\n".join(lines[-_STDERR_LINES:]) or "nothing"
 
     def close(self) -> None:
         """End the process, whatever it is doing, and let go of it. May be called again."""

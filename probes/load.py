@@ -7,7 +7,6 @@ probes/oneshot/README.md.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +14,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from wanlat.bundle.load_records import (
-    RECORD,
-    Records,
-    read_records,
-    records_table,
-)
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
@@ -30,18 +23,6 @@ from wanlat.probes.header import Header
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.process import Spawn
 from wanlat.systems.engine.protocols import Operation
-
-__all__ = [
-    "RECORD",
-    "End",
-    "Generator",
-    "LoadJob",
-    "Progress",
-    "Records",
-    "read_records",
-    "records_table",
-    "run_job",
-]
 
 Job = Literal["mix", "fill", "remove"]
 Ranges = Sequence[tuple[int, int]]
@@ -216,17 +197,8 @@ class Generator(Closing):
         self._dialogue.close()
 
     def _failure(self) -> ProbeFailed:
-        process = self._dialogue.process
-        with contextlib.suppress(TimeoutError):
-            process.wait(1.0)  # its output may be closed a moment before it is known to have ended
-        code = process.poll()
-        if code is None:
-            end = f"was silent for {time.monotonic() - self._last_news_s:.0f} s"
-        elif code < 0:
-            end = f"was ended by signal {-code}"
-        else:
-            end = f"ended with exit code {code}"
-        words = self._dialogue.last_words()
+        silent_s = time.monotonic() - self._last_news_s
+        end, words = self._dialogue.how_it_ended(silent_s, 1.0)
         return ProbeFailed(f"The generator of load, oneshot, {end}. It said: {words}")
 
 

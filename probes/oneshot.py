@@ -219,17 +219,7 @@ class Oneshot(Closing):
     def _failure(self) -> ProbeFailed:
         """Describe how the process ended, or that it hangs, with its own last words."""
         silent_s = time.monotonic() - self._last_news
-        process = self._dialogue.process
-        with contextlib.suppress(TimeoutError):
-            # Its pipes may close a moment before it is known to have ended.
-            process.wait(1.0 if silent_s < self._silence_s else 0)
-        code = process.poll()
-        if code is None:
-            end = f"was silent for {silent_s:.0f} s"
-        elif code < 0:
-            end = f"was ended by signal {-code}"
-        else:
-            end = f"ended with exit code {code}"
+        patience_s = 1.0 if silent_s < self._silence_s else 0.0
+        end, words = self._dialogue.how_it_ended(silent_s, patience_s)
         unanswered = f", {self.pending} requests unanswered" if self.pending else ""
-        words = self._dialogue.last_words()
         return ProbeFailed(f"The probe oneshot {end}{unanswered}. It said: {words}")

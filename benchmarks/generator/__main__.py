@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.comparison import Claim, finish, in_rounds, parser, run, spread, table
 from benchmarks.loopback import NullServer
-from wanlat.probes.load import LoadJob, read_records, run_job
+from wanlat.bundle.load_records import read_records
+from wanlat.probes.load import LoadJob, run_job
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.prefilled import body_seed_of
 from wanlat.probes.process import spawn_here

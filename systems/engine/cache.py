@@ -166,7 +166,7 @@ class Cache:
     def changed(self, name: str, install: Install, receipt: Receipt) -> str | None:
         """Return the first installed file that differs from its receipt; None: all are.
 
-        A file is read again where the kernel says that it may have changed (`state_of`). Raises
+        A file is read again where the kernel shows that it may have changed (`state_of`). Raises
         OSError.
         """
         seen = self.root / "verified" / f"{name}-{install.key}.json"

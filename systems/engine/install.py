@@ -221,7 +221,7 @@ def _place(recipe: Recipe, cache: Cache, place: Place, seconds: float) -> Instal
         reported = recipe.read_version(built, kind.needed(place.out))
         if reported != recipe.version:
             raise InstallFailed(
-                f"The binary built for {recipe.title} reports that it is version {reported}. "
+                f"The binary built for {recipe.title} says that it is version {reported}. "
                 f"The log: {log}"
             )
     receipt = Receipt(

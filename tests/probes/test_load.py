@@ -17,11 +17,18 @@ import pytest
 from tests.probes.conftest import NullServer
 from tests.probes.null_store import null_store
 from tests.processes import alive
-from wanlat.bundle.load_records import OPERATIONS, OUTCOMES, RAMP, Records, records_table
+from wanlat.bundle.load_records import (
+    OPERATIONS,
+    OUTCOMES,
+    RAMP,
+    Records,
+    read_records,
+    records_table,
+)
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.header import Header
-from wanlat.probes.load import End, Generator, LoadJob, read_records, run_job
+from wanlat.probes.load import End, Generator, LoadJob, run_job
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.process import Here, Process, spawn_here
 from wanlat.probes.protocols.s3 import S3Header
