@@ -182,6 +182,19 @@ def shuffled(turns: Sequence[T], wanted: Wanted, step: int) -> Iterator[tuple[Ph
             yield phase, turn
 
 
+def in_steps(
+    turns: Sequence[T], wanted: Wanted, make: Callable[[Phase, T], Request]
+) -> tuple[Step, ...]:
+    """Return what is sent at each step: of every turn ``warmup`` and ``samples`` requests."""
+    steps = []
+    for step in range(wanted.steps):
+        phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+        for phase, turn in shuffled(turns, wanted, step):
+            phases[phase].append(make(phase, turn))
+        steps.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
+    return tuple(steps)
+
+
 def body_seed(plan_seed: int, key: str) -> int:
     """Return the seed of the object at ``key``: another one for every key and plan."""
     return random.Random(f"{plan_seed}/{key}").getrandbits(53)

@@ -34,12 +34,11 @@ from wanlat.probes.plan import (
     Placement,
     Replicas,
     Request,
-    Step,
     StepsPlan,
     Wanted,
     body_seed,
+    in_steps,
     read_objects,
-    shuffled,
 )
 from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.protocols.grpc import GrpcPlanner
@@ -76,13 +75,8 @@ class BobPlanner(GrpcPlanner):
         read_bytes = wanted.object_bytes * len(read_placements)
         reads = 1 if wanted.one_key else read_objects(wanted.samples, read_bytes, wanted.steps)
         prepare = maker.prepare(turns, reads, removals=repeats)
-        made: list[Step] = []
-        for step in range(wanted.steps):
-            phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-            for phase, turn in shuffled(turns, wanted, step):
-                phases[phase].append(maker.request(phase, *turn))
-            made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
-        return StepsPlan(tuple(prepare), tuple(made), wanted.seed)
+        steps = in_steps(turns, wanted, lambda phase, turn: maker.request(phase, *turn))
+        return StepsPlan(tuple(prepare), steps, wanted.seed)
 
     def turns(self, wanted: Wanted) -> list[Turn]:
         """Return the endpoints, each with the placements that keys have here."""

@@ -31,12 +31,11 @@ from wanlat.probes.header import Header
 from wanlat.probes.plan import (
     Phase,
     Request,
-    Step,
     StepsPlan,
     Wanted,
     body_seed,
+    in_steps,
     read_objects,
-    shuffled,
 )
 from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.protocols.base import Planner
@@ -88,15 +87,13 @@ class S3Planner(Planner[S3Target]):
         maker = _Maker(wanted)
         repeats = wanted.steps * (wanted.samples + wanted.warmup)
         prepare = list(maker.prepare(wanted.endpoints, repeats))
-        made: list[Step] = []
-        used = dict.fromkeys(wanted.endpoints, 0)
-        for step in range(wanted.steps):
-            phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-            for phase, name in shuffled(wanted.endpoints, wanted, step):
-                phases[phase].append(maker.makers[name](phase, used[name]))
-                used[name] += 1
-            made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
-        return StepsPlan(tuple(prepare), tuple(made), wanted.seed)
+        numbers = {name: count() for name in wanted.endpoints}
+
+        def make(phase: Phase, name: S3Endpoint) -> Request:
+            return maker.makers[name](phase, next(numbers[name]))
+
+        steps = in_steps(wanted.endpoints, wanted, make)
+        return StepsPlan(tuple(prepare), steps, wanted.seed)
 
     def turns(self, wanted: Wanted) -> list[Turn]:
         """Return the endpoints; where their keys lie is not known."""
