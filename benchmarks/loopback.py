@@ -16,9 +16,12 @@ from typing import Literal
 
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.closing import Closing
+from wanlat.probes.header import Header
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import spawn_here
+from wanlat.probes.protocols.grpc import GrpcHeader
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.probes.records import Sample
 
 BUCKET, KEY = "bucket", "0706050403020100"
@@ -37,7 +40,7 @@ class NullServer(Closing):
         assert self._process.stdout is not None
         self.address = str(json.loads(self._process.stdout.readline())["listening"])
         host, _, port = self.address.partition(":")
-        s3 = PlanHeader(host, int(port), "garage", "ACCESS", "SECRET")
+        s3 = S3Header(host, int(port), "garage", "ACCESS", "SECRET")
         self.header: Header = s3 if api == "s3" else GrpcHeader(host, int(port))
 
     def stop(self) -> dict[str, int]:
@@ -55,7 +58,7 @@ class NullServer(Closing):
 
 def bare_loop(server: NullServer, count: int, warm_up: int, pause_us: int = 0) -> list[int]:
     """Request it in a program of its own that does nothing else but pause before each request."""
-    is_s3 = isinstance(server.header, PlanHeader)
+    is_s3 = isinstance(server.header, S3Header)
     program = (
         ["bare-loop", server.address, f"/{BUCKET}/{KEY}"]
         if is_s3
@@ -114,7 +117,7 @@ def python_client(get: Callable[[], bytes], count: int, warm_up: int, bytes_: in
 
 
 def _requests(header: Header, count: int, object_bytes: int, seed: int | None) -> list[Request]:
-    is_s3 = isinstance(header, PlanHeader)
+    is_s3 = isinstance(header, S3Header)
     endpoint, bucket = ("GetObject", BUCKET) if is_s3 else ("Get", None)
     more = {"object_bytes": object_bytes, "body_seed": seed}
     return [Request(seq, "measure", endpoint, bucket, KEY, **more) for seq in range(count)]

@@ -8,15 +8,12 @@ import secrets
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.endpoints import (
-    DEFINED,
     endpoints_of,
-    has,
     matching_endpoints,
     measured,
     name_of,
@@ -25,19 +22,18 @@ from wanlat.experiments.config.endpoints import (
 from wanlat.experiments.config.study import Study, node_of
 from wanlat.experiments.config.workloads import BUCKET, CARRY_NO_OBJECT
 from wanlat.experiments.session import CaptureWanted, Setup
-from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
-from wanlat.probes.bob_plan import turns as bob_turns
 from wanlat.probes.body import body
 from wanlat.probes.fewer import Turn, fewer
-from wanlat.probes.method_plan import method_steps
+from wanlat.probes.header import Header, Window
+from wanlat.probes.method_plan import Measured
 from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
-from wanlat.probes.plan import Header, StepsPlan, Window, header_to
 from wanlat.probes.plan import Plan as Requests
+from wanlat.probes.plan import Replicas, StepsPlan, Wanted
 from wanlat.probes.prefilled import Prefilled
-from wanlat.probes.s3_plan import S3Endpoint, s3_steps
+from wanlat.probes.protocols import PLANNERS, header_to
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, Cluster
-from wanlat.systems.engine.endpoints import Requested
+from wanlat.systems.engine.protocols.requests import Requested
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
@@ -82,39 +78,36 @@ class RequestPlan:
 
     def _plan(self, steps: int) -> StepsPlan:
         study = self.study
-        counts = {
-            "steps": steps,
-            "samples": study.samples,
-            "warmup": study.warmup,
-            "object_bytes": study.object_size.bytes,
-            "seed": self.seed,
-        }
-        is_one_key, fill, prefilled = study.key_mode == "same", study.prefill, None
+        fill, prefilled = study.prefill, None
         if fill is not None and self.objects is not None:
             # Reads are of it where it has the size to be read.
             is_read = fill.object_bytes(study.object_size) == study.object_size.bytes
             text_keys = self.objects.text_keys
             prefilled = Prefilled(BUCKET, fill.objects, self.seed, text_keys, is_read)
-        if self.api in DEFINED:
-            methods = [measured(endpoint) for endpoint in self.endpoints]
-            if self.objects is not None:
-                methods = [self.objects.known(method) for method in methods]
-            return method_steps(methods, prefilled=prefilled, **counts)
-        if self.api == "s3":
-            return s3_steps(
-                cast(Sequence[S3Endpoint], self.endpoints),
-                bucket=BUCKET,
-                one_key=is_one_key,
-                prefilled=prefilled,
-                **counts,
-            )
-        return bob_steps(
-            cast(Sequence[BobEndpoint], self.endpoints),
+        return PLANNERS[self.api].plan(self._wanted(steps, prefilled))
+
+    def _wanted(self, steps: int = 1, prefilled: Prefilled | None = None) -> Wanted:
+        """What is to be measured, as the protocol's planner takes it."""
+        study, endpoints = self.study, list[str | Measured]()
+        for endpoint in self.endpoints:
+            if PLANNERS[self.api].endpoints:
+                endpoints.append(name_of(endpoint))
+            elif self.objects is not None:
+                endpoints.append(self.objects.known(measured(endpoint)))
+            else:
+                endpoints.append(measured(endpoint))
+        return Wanted(
+            endpoints,
+            samples=study.samples,
+            warmup=study.warmup,
+            object_bytes=study.object_size.bytes,
+            seed=self.seed,
             target=self.target,
             replicas=self.replicas,
-            one_key=is_one_key,
+            bucket=BUCKET,
+            steps=steps,
+            one_key=study.key_mode == "same",
             prefilled=prefilled,
-            **counts,
         )
 
     def measured(self) -> int:
@@ -130,10 +123,7 @@ class RequestPlan:
 
     def turns(self) -> list[Turn]:
         """Return the endpoints with the placements that they are measured on, as in samples."""
-        if self.api == "bob":
-            names = cast(Sequence[BobEndpoint], self.endpoints)
-            return list(bob_turns(names, self.seed, self.target, self.replicas))
-        return [(name, "unknown") for name in self.names]
+        return PLANNERS[self.api].turns(self._wanted())
 
     def header(self, cluster: Cluster) -> Header:
         """Return where the requests go to."""
@@ -177,7 +167,7 @@ def plan_requests(
     if not endpoints:
         raise UserError(
             f"System {system} has none of the endpoints of study {study.name} "
-            f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
+            f"({listing(map(name_of, study.endpoints))}). It has {PLANNERS[api].known}. "
             "Add some of these to the study, or leave the system out."
         )
     key = "prefill" if study.prefill is not None else study.kind.key
@@ -186,7 +176,7 @@ def plan_requests(
             f"`{key}` writes and reads objects, and the definition of system {system} does not say "
             f"how: {HOW_OBJECTS} Or leave `{key}` out of the study."
         )
-    if study.key_mode == "same" and api in DEFINED:
+    if study.key_mode == "same" and not PLANNERS[api].endpoints:
         raise UserError(
             f"`key_mode: same` is of S3 and Bob's API; the requests of system {system} get a fresh "
             "key each time. Leave it out of the study, or the system."

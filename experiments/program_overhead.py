@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from wanlat.bundle.documents import ProgramOverhead
 from wanlat.bundle.write import BundleWriter
+from wanlat.probes.header import Header
 from wanlat.probes.oneshot import ProbeFailed, run_requests
-from wanlat.probes.plan import ExecHeader, Header, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Spawn
+from wanlat.probes.protocols.exec import ExecHeader
 from wanlat.probes.records import Sample
 
 _WARMUP, _REQUESTS = 20, 200

@@ -18,9 +18,10 @@ from wanlat.emulator.syscalls import wait_readable
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Object
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.header import Header
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import Oneshot
-from wanlat.probes.plan import Header, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Process, Spawn
 from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.engine.protocols import Operation

@@ -371,7 +371,7 @@ class Session:
             ready_s,
             self.progress,
             binary=setup.binary,
-            asked=setup.targets,
+            targets=setup.targets,
             before=before,
         )
         self.bundle.event("ready", setup.name)

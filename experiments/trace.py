@@ -15,7 +15,7 @@ from typing import Any
 
 from wanlat.bundle.documents import RttStep
 from wanlat.emulator.lab import BackendName, Lab
-from wanlat.experiments.config.endpoints import BOB, S3, endpoints_of, has, name_of
+from wanlat.experiments.config.endpoints import BOB, S3, endpoints_of, name_of
 from wanlat.experiments.config.study import Study, changed
 from wanlat.experiments.kinds.round_trips import RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject, prepare
@@ -33,9 +33,10 @@ from wanlat.probes.oneshot import Oneshot, OnSample
 from wanlat.probes.plan import Placement
 from wanlat.probes.plan import Plan as Requests
 from wanlat.probes.process import Spawn
+from wanlat.probes.protocols import PLANNERS
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
-from wanlat.systems.engine.endpoints import Requested
+from wanlat.systems.engine.protocols.requests import Requested
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.units import Duration, Size
@@ -133,7 +134,7 @@ def _endpoint(wish: Wish, api: Api, own: Sequence[Requested]) -> str | Requested
     named = {name_of(endpoint): endpoint for endpoint in own}
     if wish.endpoint in named:
         return named[wish.endpoint]
-    known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, tuple(named))
+    known = PLANNERS[api].endpoints or tuple(named)
     if wish.endpoint in known or (api == "grpc" and "/" in wish.endpoint):
         return wish.endpoint
     hint = did_you_mean(wish.endpoint, known)
@@ -141,7 +142,7 @@ def _endpoint(wish: Wish, api: Api, own: Sequence[Requested]) -> str | Requested
         hint = f"; with `--option quorum.api={'bob' if wish.endpoint in BOB else 's3'}` it has"
     raise UserError(
         f"--endpoint {show(wish.endpoint)}: system {wish.system} has no such endpoint{hint}. "
-        f"It has {listing(named) or has(api)}."
+        f"It has {listing(named) or PLANNERS[api].known}."
     )
 
 

@@ -1,4 +1,4 @@
-"""A program that is asked line by line: a line in, a line out, over pipes of its own."""
+"""A program that answers line by line: a line in, a line out, over pipes of its own."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Dialogue(Closing):
     def is_unread(self) -> bool:
         """Has it ended, and was nothing read of what was handed over last?
 
-        Of a pipe whose reader is gone the kernel still counts what it holds.
+        Of a pipe without a reader the kernel still counts what it holds.
         """
         if self.process.poll() is None:
             return False
@@ -73,7 +73,7 @@ class Dialogue(Closing):
         self._disown(self._stdin)
 
     def has_line(self) -> bool:
-        """Is there a whole line that was read and nobody has asked for?"""
+        """Has a whole line been read that `next_line` has not returned?"""
         return b"\n" in self._read
 
     def next_line(self, is_lost: Callable[[], bool]) -> bytes | None:
@@ -89,10 +89,22 @@ class Dialogue(Closing):
         line, _, self._read = self._read.partition(b"\n")
         return bytes(line)
 
-    def last_words(self) -> str:
-        """Return the end of what the program has said on its standard error."""
-        said = os.pread(self._stderr, 65536, 0).decode(errors="replace").strip().splitlines()
-        return "\n".join(said[-_STDERR_LINES:]) or "nothing"
+    def how_it_ended(self, silent_s: float, patience_s: float) -> tuple[str, str]:
+        """Return how the program ended, or that it was silent, and its last lines on stderr.
+
+        Its output may be closed a moment before it is known to have ended: ``patience_s``.
+        """
+        with contextlib.suppress(TimeoutError):
+            self.process.wait(patience_s)
+        code = self.process.poll()
+        if code is None:
+            end = f"was silent for {silent_s:.0f} s"
+        elif code < 0:
+            end = f"was ended by signal {-code}"
+        else:
+            end = f"ended with exit code {code}"
+        lines = os.pread(self._stderr, 65536, 0).decode(errors="replace").strip().splitlines()
+        return end, "\n".join(lines[-_STDERR_LINES:]) or "nothing"
 
     def close(self) -> None:
         """End the process, whatever it is doing, and let go of it. May be called again."""

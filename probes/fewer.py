@@ -40,9 +40,9 @@ def fewer_measured(
     return tuple(request for place, request in enumerate(measure) if place in kept)
 
 
-def _needed(prepare: Sequence[Request], asked: Sequence[Request]) -> tuple[Request, ...]:
-    keys = {(request.bucket, request.key) for request in asked if request.key is not None}
-    prefixes = tuple({request.prefix for request in asked if request.prefix is not None})
+def _needed(prepare: Sequence[Request], later: Sequence[Request]) -> tuple[Request, ...]:
+    keys = {(request.bucket, request.key) for request in later if request.key is not None}
+    prefixes = tuple({request.prefix for request in later if request.prefix is not None})
     return tuple(
         request
         for request in prepare

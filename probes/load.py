@@ -1,13 +1,12 @@
 """Drives ``oneshot load``, the generator of load: many workers, each with one request in flight.
 
-``Generator`` is one running job (``mix``, ``fill`` or ``remove``); ``probes.prefilled`` says which
-objects it writes and reads; ``bundle.load_records`` reads what it writes down. The lines that it
-speaks are in probes/oneshot/README.md.
+``Generator`` is one running job (``mix``, ``fill`` or ``remove``); ``probes.prefilled`` has the
+objects that it writes and reads; ``bundle.load_records`` reads its records. Its lines are in
+probes/oneshot/README.md.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,40 +14,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from wanlat.bundle.load_records import (
-    RECORD,
-    Records,
-    read_records,
-    records_table,
-)
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.header import Header
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.plan import Header
 from wanlat.probes.process import Spawn
 from wanlat.systems.engine.protocols import Operation
-
-__all__ = [
-    "RECORD",
-    "End",
-    "Generator",
-    "LoadJob",
-    "Progress",
-    "Records",
-    "read_records",
-    "records_table",
-    "run_job",
-]
 
 Job = Literal["mix", "fill", "remove"]
 Ranges = Sequence[tuple[int, int]]
 """Half-open ranges of turns."""
 
 _SILENCE_S = 30.0
-"""It says something every second; so long for a machine that is busy with something else."""
+"""It reports every second; so long for a machine that is busy with something else."""
 _GRACE_S = 10.0
 
 
@@ -80,19 +61,19 @@ class LoadJob:
 
     def line(self) -> bytes:
         """Return the line that ``oneshot load`` reads."""
-        told: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        blanks = told.pop("api").blanks
-        told |= {
+        job: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        blanks = job.pop("api").blanks
+        job |= {
             "operations": {
                 does: {"name": blank.called, "request": json.loads(blank.line())}
                 for does, blank in blanks.items()
             },
             "records": str(self.records.absolute()),
             "buckets": list(self.buckets),
-            "done": [list(each) for each in self.done],
+            "done": [list(turns) for turns in self.done],
             "mix": dict(self.mix or {}),
         }
-        return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+        return json.dumps(job, separators=(",", ":")).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -116,7 +97,7 @@ class End:
     """The generator's last words."""
 
     end: Literal["complete", "stopped", "gave up"]
-    """``stopped``: before its time, because it was told to. ``gave up``: ``reason`` says why."""
+    """``stopped``: before its time, on request. ``gave up``: for ``reason``."""
     reason: str | None
     began_ns: int
     ended_ns: int
@@ -133,7 +114,7 @@ class End:
     left_out: int
     """rate: requests that were due and for which no worker was free before the end."""
     unanswered: int
-    """Workers whose request was still on its way when the generator ended."""
+    """Workers with a request still on its way when the generator ended."""
     threads: int
     cores: int
     """That the process may use."""
@@ -146,7 +127,7 @@ class End:
     thread_waited_ns: tuple[int, ...]
     """How long each of them could have run and had to wait for a core; empty: not known."""
     in_flight_ns: int
-    """Of all requests together: from when they were begun until they ended."""
+    """Of all requests together: from their beginnings to their ends."""
     verify_ns: int
     errors: Mapping[str, int]
     """Requests that are not ok, by kind of error."""
@@ -175,11 +156,11 @@ class Generator(Closing):
             raise
 
     def fileno(self) -> int:
-        """Return the descriptor on which it says something."""
+        """Return the descriptor on which it reports."""
         return self._dialogue.fileno()
 
     def next(self) -> Progress | End:
-        """Wait for what it says next. Raises ProbeFailed when it ends without last words, or hangs.
+        """Wait for its next report. Raises ProbeFailed when it ends without last words, or hangs.
 
         What was done until then is in the records all the same.
         """
@@ -190,16 +171,16 @@ class Generator(Closing):
         return _parsed(line)
 
     def news(self) -> list[Progress | End]:
-        """Return what it has said and nobody has heard, without waiting. Raises as ``next``."""
-        is_lost = self.is_lost()  # asked first: all that it said before its end is there by then
-        said: list[Progress | End] = []
+        """Return the reports that there are, without waiting. Raises as ``next``."""
+        is_lost = self.is_lost()  # first: all reports before its end are there by then
+        reports: list[Progress | End] = []
         while self._dialogue.has_line() or wait_readable([self.fileno()], 0):
-            said.append(self.next())
-            if isinstance(said[-1], End):
+            reports.append(self.next())
+            if isinstance(reports[-1], End):
                 break
-        if not said and is_lost:
+        if not reports and is_lost:
             raise self._failure()
-        return said
+        return reports
 
     def is_lost(self) -> bool:
         """Has it ended, or been silent for too long?"""
@@ -208,7 +189,7 @@ class Generator(Closing):
         return time.monotonic() - self._last_news_s > _SILENCE_S
 
     def stop(self) -> None:
-        """Tell it to stop: no request is begun any more, ``next`` gives its End soon after."""
+        """Stop it: no request begins any more, ``next`` returns its End soon after."""
         self._dialogue.end_input()
 
     def close(self) -> None:
@@ -216,17 +197,8 @@ class Generator(Closing):
         self._dialogue.close()
 
     def _failure(self) -> ProbeFailed:
-        process = self._dialogue.process
-        with contextlib.suppress(TimeoutError):
-            process.wait(1.0)  # its output may be closed a moment before it is known to have ended
-        code = process.poll()
-        if code is None:
-            end = f"was silent for {time.monotonic() - self._last_news_s:.0f} s"
-        elif code < 0:
-            end = f"was ended by signal {-code}"
-        else:
-            end = f"ended with exit code {code}"
-        words = self._dialogue.last_words()
+        silent_s = time.monotonic() - self._last_news_s
+        end, words = self._dialogue.how_it_ended(silent_s, 1.0)
         return ProbeFailed(f"The generator of load, oneshot, {end}. It said: {words}")
 
 
@@ -238,18 +210,18 @@ def run_job(
 ) -> End:
     """Carry out a job to its end. Whatever ``on_progress`` raises ends it and is passed on."""
     with Generator(spawn, header, job) as generator:
-        while not isinstance(said := generator.next(), End):
-            on_progress(said)
-        return said
+        while not isinstance(report := generator.next(), End):
+            on_progress(report)
+        return report
 
 
 def _parsed(line: bytes) -> Progress | End:
     try:
-        said = json.loads(line)
-        if "end" not in said:
-            return Progress(**{each.name: said[each.name] for each in fields(Progress)})
-        lists = {name: tuple(said[name]) for name in ("thread_cpu_ns", "thread_waited_ns")}
-        return End(**{each.name: said[each.name] for each in fields(End)} | lists)
+        report = json.loads(line)
+        if "end" not in report:
+            return Progress(**{field.name: report[field.name] for field in fields(Progress)})
+        lists = {name: tuple(report[name]) for name in ("thread_cpu_ns", "thread_waited_ns")}
+        return End(**{field.name: report[field.name] for field in fields(End)} | lists)
     except (ValueError, TypeError, KeyError) as error:
         raise ProbeFailed(
             f"oneshot load wrote a line that it should not ({error!r}): {line[:200]!r}. "

@@ -1,8 +1,8 @@
 """The plan of requests that a user defines, as data: methods of gRPC, HTTP, a program's operations.
 
 Every request has a fresh random key. Where one needs something to be there (a read, a removal),
-its ``prepare`` says what makes it, which is asked once for each key first; or the objects are put
-on disk before anything starts, fewer than there are requests.
+its ``prepare`` makes it, and is sent once for each key first; or the objects are put on disk
+before anything starts, fewer than there are requests.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from wanlat.probes.plan import (
     Request,
     Step,
     StepsPlan,
+    Wanted,
     body_seed,
     check_key,
     read_objects,
     shuffled,
 )
-from wanlat.probes.prefilled import Prefilled
-from wanlat.systems.engine.endpoints import BOB_SERVICE
 from wanlat.systems.engine.protocols import Operation
+from wanlat.systems.engine.protocols.grpc import BOB_SERVICE
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Call:
     """A request as it is sent, whatever the protocol.
 
     ``request``: of gRPC the message as proto3 JSON; over HTTP method, path, headers and body; what
-    a program is told. In its texts stand `wanlat.systems.engine.endpoints.PLACEHOLDERS`.
+    a program gets. In its texts stand `wanlat.systems.engine.protocols.requests.PLACEHOLDERS`.
     """
 
     endpoint: str
@@ -49,7 +49,7 @@ class Call:
 
     @property
     def has_key(self) -> bool:
-        """Is the key told?"""
+        """Is the key sent?"""
         return _holds(self.request, "{key}")
 
     @property
@@ -57,7 +57,7 @@ class Call:
         """Is an object sent, or must one come back?"""
         return self.response_object is not None or _holds(self.request, "{body}")
 
-    def asked(
+    def request_of(
         self, seq: int, phase: Phase, key: str, object_bytes: int = 0, seed: int = 0
     ) -> Request:
         """Return the request of a key; ``seed`` is that of the object's bytes."""
@@ -82,75 +82,66 @@ class Measured(Call):
     """A request that is to be measured."""
 
     prepare: Call | None = None
-    """What is asked for each key beforehand."""
+    """What is requested for each key beforehand."""
     placed: bool = False
     """Whether the key's object is put on disk before the start instead."""
     key_bytes: int = KEY_BYTES
 
-    def asked(
+    def request_of(
         self, seq: int, phase: Phase, key: str, object_bytes: int = 0, seed: int = 0
     ) -> Request:
-        """As `Call.asked`; of an object that lies on disk its bytes are known, too."""
-        made = super().asked(seq, phase, key, object_bytes, seed)
+        """As `Call.request_of`; of an object that lies on disk its bytes are known, too."""
+        made = super().request_of(seq, phase, key, object_bytes, seed)
         if not self.placed:
             return made
         return replace(made, object_bytes=object_bytes, body_seed=seed, placed=True)
 
 
-def method_steps(
-    methods: Sequence[Measured],
-    *,
-    steps: int = 1,
-    samples: int,
-    warmup: int,
-    object_bytes: int,
-    seed: int,
-    prefilled: Prefilled | None = None,
-) -> StepsPlan:
-    """Return a plan of ``samples`` requests to each method after ``warmup`` unmeasured ones, at
-    each of ``steps``.
+def method_steps(wanted: Wanted) -> StepsPlan:
+    """Return ``samples`` requests to each method after ``warmup`` unmeasured ones, a step.
 
-    The same arguments give the same plan. Every request of every step has a key of its own; but
-    what answers with an object is asked for ``prefilled`` ones, where there are any. Raises
-    ValueError for a key that Bob does not take.
+    Every request of every step has a key of its own; but what answers with an object is sent for
+    ``prefilled`` ones, where there are any. Raises ValueError for a key that Bob does not take.
     """
+    methods: Sequence[Measured] = wanted.endpoints
+    prefilled, repeats = wanted.prefilled, wanted.samples + wanted.warmup
     there = dict[str, int]()
     if prefilled is not None and prefilled.is_read:
-        drawn_of = islice(prefilled.drawn(), steps * (samples + warmup))
-        there = {prefilled.key(each): prefilled.body_seed(each) for each in drawn_of}
-    files = read_objects(samples + warmup, object_bytes, steps)
-    keys = {
-        number: cycle(there)
-        if there and each.response_object and each.prepare is not None
-        else cycle(islice(drawn, files))
-        if each.placed
-        else drawn
-        for number, each in enumerate(methods)
-        for drawn in (_keys(seed, number, each.key_bytes),)
-    }
+        drawn_of = islice(prefilled.drawn(), wanted.steps * repeats)
+        there = {prefilled.key(index): prefilled.body_seed(index) for index in drawn_of}
+    files = read_objects(repeats, wanted.object_bytes, wanted.steps)
+    keys = list[Iterator[str]]()
+    for number, method in enumerate(methods):
+        own = _keys(wanted.seed, number, method.key_bytes)
+        if there and method.response_object and method.prepare is not None:
+            keys.append(cycle(there))
+        elif method.placed:
+            keys.append(cycle(islice(own, files)))
+        else:
+            keys.append(own)
     drawn = [
         (step, phase, number, next(keys[number]))
-        for step in range(steps)
-        for phase, number in shuffled(
-            range(len(methods)), warmup=warmup, samples=samples, seed=seed, step=step
-        )
+        for step in range(wanted.steps)
+        for phase, number in shuffled(range(len(methods)), wanted, step)
     ]
     seq = count()
 
     def request(phase: Phase, call: Call, key: str) -> Request:
-        bytes_of = there[key] if key in there else body_seed(seed, key)
-        return call.asked(next(seq), phase, key, object_bytes, bytes_of)
+        bytes_of = there[key] if key in there else body_seed(wanted.seed, key)
+        return call.request_of(next(seq), phase, key, wanted.object_bytes, bytes_of)
 
     prepare = [
         request("prepare", made_by, key)
         for _, _, number, key in drawn
         if (made_by := methods[number].prepare) is not None and key not in there
     ]
-    phases: list[dict[Phase, list[Request]]] = [{"warmup": [], "measure": []} for _ in range(steps)]
+    made: list[dict[Phase, list[Request]]] = [
+        {"warmup": [], "measure": []} for _ in range(wanted.steps)
+    ]
     for step, phase, number, key in drawn:
-        phases[step][phase].append(request(phase, methods[number], key))
-    made = [Step(tuple(each["warmup"]), tuple(each["measure"])) for each in phases]
-    return StepsPlan(tuple(prepare), tuple(made), seed)
+        made[step][phase].append(request(phase, methods[number], key))
+    steps = tuple(Step(tuple(phases["warmup"]), tuple(phases["measure"])) for phases in made)
+    return StepsPlan(tuple(prepare), steps, wanted.seed)
 
 
 def _holds(value: Any, placeholder: str) -> bool:

@@ -1,7 +1,7 @@
-"""Objects, as any store is asked for them: for each operation a request that lacks key and bytes.
+"""Objects, as any store has them: for each operation a request that lacks key and bytes.
 
-S3 has them in buckets at keys that are text; Bob, and what a definition says of a system of its
-own, at keys of eight bytes.
+S3 has them in buckets at keys that are text; Bob, and what a definition writes out, at keys of
+eight bytes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from wanlat.probes.header import MAX_MESSAGE_BYTES
 from wanlat.probes.method_plan import Call, Measured
-from wanlat.probes.plan import KEY_BYTES, MAX_MESSAGE_BYTES, Phase, Placement, Request
+from wanlat.probes.plan import KEY_BYTES, Phase, Placement, Request
+from wanlat.probes.protocols import PLANNERS
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, Objects, Operation
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Size
@@ -26,24 +28,26 @@ _AROUND_OBJECT = 1024
 
 
 HOW_OBJECTS = "name its endpoints under `objects: {write: …, read: …, delete: …}` in it."
-"""What a definition lacks that says nothing of objects."""
+"""What a definition without objects lacks."""
 
 
 @dataclass(frozen=True)
 class ObjectApi:
-    """How a store is asked for objects."""
+    """How objects are requested of a store."""
 
     blanks: Mapping[Operation, Request]
     largest: Size | None = None
-    """That it takes, as its definition says."""
+    """That it takes, by its definition."""
     in_messages: bool = False
     """Whether requests and answers are messages, of which the longest is known."""
+    lists: str | None = None
+    """The endpoint that lists keys with a prefix, where there is one that is known."""
 
     @classmethod
-    def of(
+    def over(
         cls, api: Api, objects: Objects | None = None, own: Mapping[str, Measured] | None = None
     ) -> ObjectApi | None:
-        """Return how objects are asked for over a protocol; None where that is not known.
+        """Return how objects are requested over a protocol; None where that is not known.
 
         ``objects``: which endpoint does what, if not the protocol's usual; ``own``: endpoints of
         the system's own.
@@ -52,13 +56,14 @@ class ObjectApi:
         if not objects.is_whole:
             return None
         blanks: dict[Operation, Request] = {
-            does: replace(own[name].asked(0, "measure", ""), operation=does)
+            does: replace(own[name].request_of(0, "measure", ""), operation=does)
             if name in own
-            else _usual(name)
+            else PLANNERS[api].blank(name)
             for does, name in objects.names.items()
             if does != "list"
         }
-        return cls(blanks, objects.largest, PROTOCOLS[api].in_messages)
+        usual = PROTOCOLS[api]
+        return cls(blanks, objects.largest, usual.in_messages, usual.objects.list)
 
     @property
     def in_buckets(self) -> bool:
@@ -71,16 +76,17 @@ class ObjectApi:
         return self.in_buckets
 
     def has(self, does: Operation) -> bool:
-        """Whether a store can be asked for that."""
+        """Whether a store has a request for that."""
         return does in self.blanks
 
     def known(self, call: C) -> C:
         """Return a call, and what prepares it, with what they do to objects."""
         if isinstance(call, Measured) and call.prepare is not None:
             call = replace(call, prepare=self.known(call.prepare))
-        asked, blanks = (call.endpoint, call.request), self.blanks.items()
-        does = (does for does, each in blanks if (each.endpoint, each.request) == asked)
-        return replace(call, operation=next(does, None))
+        for does, blank in self.blanks.items():
+            if (blank.endpoint, blank.request) == (call.endpoint, call.request):
+                return replace(call, operation=does)
+        return replace(call, operation=None)
 
     def name(self, operation: Operation) -> str:
         """Return what samples call an operation."""
@@ -105,18 +111,13 @@ class ObjectApi:
             "object_bytes": object_bytes,
             "body_seed": body_seed,
         }
-        told = {name: each for name, each in given.items() if getattr(blank, name) is not None}
-        return replace(blank, seq=seq, phase=phase, key=key, deadline_ms=deadline_ms, **told)
-
-    @property
-    def lists(self) -> str | None:
-        """The endpoint that lists keys with a prefix, where there is one that is known."""
-        return PROTOCOLS["s3"].objects.list if self.in_buckets else None
+        used = {name: given[name] for name in given if getattr(blank, name) is not None}
+        return replace(blank, seq=seq, phase=phase, key=key, deadline_ms=deadline_ms, **used)
 
     def buckets(self, names: Sequence[str]) -> list[Request]:
         """Return the requests that make what objects are put into, where there is such a thing."""
-        each = enumerate(names if self.in_buckets else ())
-        return [Request(seq, "prepare", "CreateBucket", name) for seq, name in each]
+        numbered = enumerate(names if self.in_buckets else ())
+        return [Request(seq, "prepare", "CreateBucket", name) for seq, name in numbered]
 
     def placement(
         self, replicas: Callable[[bytes], Sequence[str] | None], node: str, key: str | None
@@ -152,16 +153,3 @@ class ObjectApi:
                 f"it. Make it {Size(limit)} or less; or raise `max_message` in the study, where "
                 "the store takes longer messages (quorum takes objects up to 128MiB)."
             )
-
-
-def _usual(endpoint: str) -> Request:
-    """Return the request to an endpoint of S3's or Bob's that lacks key and bytes."""
-    in_bucket = PROTOCOLS["s3"].objects.does(endpoint)
-    does = in_bucket or PROTOCOLS["bob"].objects.does(endpoint)
-    carries: dict[str, Any] = {}
-    if does in ("write", "read"):
-        carries = {"object_bytes": 0, "body_seed": 0}
-    elif does == "exists":
-        carries = {"object_bytes": 0} if in_bucket else {"exists": True}
-    bucket, key = ("", "") if in_bucket else (None, "00" * KEY_BYTES)
-    return Request(0, "measure", endpoint, bucket, key, **carries)

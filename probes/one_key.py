@@ -14,7 +14,7 @@ class Overwrites:
     """What was written to each key last, of those that were written more than once.
 
     One request is in flight at a time, so what a read must bring is what the write before it put.
-    After a write of which nobody knows whether it was executed, a read may bring either; only its
+    After a write that may or may not have been executed, a read may bring either; only its
     length is verified then, until the next write that is acknowledged.
     """
 

@@ -1,6 +1,6 @@
 """Drives ``oneshot``, the program that sends the requests and keeps the time.
 
-``prepare`` and ``run_requests`` carry out a plan; ``Oneshot`` is one process, asked request by
+``prepare`` and ``run_requests`` carry out a plan; ``Oneshot`` is one process, driven request by
 request.
 """
 
@@ -17,7 +17,8 @@ from wanlat.emulator.closing import Closing
 from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.plan import ExecHeader, Header, Request
+from wanlat.probes.header import Header
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 
@@ -34,8 +35,6 @@ _ATTEMPTS = 3
 _PAUSE_S = 0.5
 _GRACE_S = 10.0
 """On top of a request's own deadline, until a silent oneshot counts as hung."""
-_START_S = 30.0
-"""For a program that asks to become ready: `START_NS` of oneshot's exec."""
 _POLL_S = 0.2
 _BUCKET_IS_THERE = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
 
@@ -147,8 +146,7 @@ class Oneshot(Closing):
 
     def __init__(self, spawn: Spawn, header: Header) -> None:
         """Start it."""
-        starting_s = _START_S if isinstance(header, ExecHeader) else 0.0
-        self._silence_s = header.deadline_ms / 1000 + starting_s + _GRACE_S
+        self._silence_s = header.deadline_ms / 1000 + header.starting_s + _GRACE_S
         self._expected: deque[int] = deque()
         self._last_news = time.monotonic()
         self._dialogue = Dialogue(spawn, [str(binary("oneshot")), header.subcommand])
@@ -160,7 +158,7 @@ class Oneshot(Closing):
 
     @property
     def pending(self) -> int:
-        """How many requests were sent whose samples have not been received."""
+        """How many requests were sent and have no sample yet."""
         return len(self._expected)
 
     def fileno(self) -> int:
@@ -219,19 +217,9 @@ class Oneshot(Closing):
             raise self._failure() from None
 
     def _failure(self) -> ProbeFailed:
-        """Say how the process ended, or that it hangs, with its own last words."""
+        """Describe how the process ended, or that it hangs, with its own last words."""
         silent_s = time.monotonic() - self._last_news
-        process = self._dialogue.process
-        with contextlib.suppress(TimeoutError):
-            # Its pipes may close a moment before it is known to have ended.
-            process.wait(1.0 if silent_s < self._silence_s else 0)
-        code = process.poll()
-        if code is None:
-            end = f"was silent for {silent_s:.0f} s"
-        elif code < 0:
-            end = f"was ended by signal {-code}"
-        else:
-            end = f"ended with exit code {code}"
+        patience_s = 1.0 if silent_s < self._silence_s else 0.0
+        end, words = self._dialogue.how_it_ended(silent_s, patience_s)
         unanswered = f", {self.pending} requests unanswered" if self.pending else ""
-        words = self._dialogue.last_words()
         return ProbeFailed(f"The probe oneshot {end}{unanswered}. It said: {words}")

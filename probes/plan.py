@@ -1,173 +1,39 @@
-"""What all plans of requests share: the header, the request, the phases, the order.
+"""What all plans of requests share: the request, the phases, the order.
 
 A plan has three phases. *prepare* makes what the others need and is not measured. *warmup* is
 like *measure* but shorter: caches, connections and locks are in their working state after it.
 *measure* is shuffled over all endpoints, so that drift cannot pass for a difference between them.
 
 A plan of steps warms up and measures several times: once for each state that the network is put
-into. All of them are prepared beforehand, and none asks for what another one used up.
+into. All of them are prepared beforehand, and none requests what another one used up.
 
-What a plan asks is in a module of its own for each API: ``s3_plan``, ``bob_plan`` and, for whatever
-a user defines (methods of gRPC, requests over HTTP, operations of a program), ``method_plan``.
+What a plan requests is in a module of its own for each protocol, in `wanlat.probes.protocols`.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
 
-from wanlat.systems.engine.protocols import (
-    HttpTarget,
-    Operation,
-    ProgramTarget,
-    S3Target,
-    Target,
-    does,
-)
+from wanlat.probes.header import as_line
+from wanlat.probes.prefilled import Prefilled
+from wanlat.systems.engine.protocols import Operation, does
 
 Phase = Literal["prepare", "warmup", "measure"]
-Connection = Literal["keep-alive", "new"]
 Placement = Literal["local", "remote", "unknown"]
-"""Does the target node hold a replica of the key? ``unknown``: that cannot be told, or the
+"""Does the target node hold a replica of the key? ``unknown``: that is not known, or the
 request has no key."""
 
 READ_OBJECTS = 100
 READ_BYTES = 256 * 1024 * 1024
-MAX_MESSAGE_BYTES = 128 * 1024 * 1024
-"""Bob's message with an object of 100 MiB fits."""
-
 KEY_BYTES = 8
 """Bob's keys have this length. A ``bobd`` that gets another aborts, so none is ever sent one."""
 BOB_KEYED = ("Put", "Get", "Exist", "Delete")
 """Bob's endpoints that have a key."""
 
-Window = Literal["large", "tonic", "default"]
-"""HTTP/2's windows, which a client opens for answers: how much a server may send before it hears
-from the client again. ``large`` holds a whole answer, ``tonic`` is what Bob's own client has
-(2 MiB a stream, 5 MiB the connection), ``default`` is HTTP/2's (65,535 bytes)."""
-
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PlanHeader:
-    """The first line of a plan for S3: where to, as whom, and for how long a request at most."""
-
-    subcommand: ClassVar[str] = "s3"
-    """Of oneshot."""
-
-    host: str
-    port: int
-    region: str
-    access_key: str
-    secret_key: str
-    connection: Connection = "keep-alive"
-    deadline_ms: int = 30_000
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        return _line(asdict(self))
-
-
-@dataclass(frozen=True)
-class GrpcHeader:
-    """The first line of a plan for gRPC."""
-
-    subcommand: ClassVar[str] = "grpc"
-    """Of oneshot."""
-
-    host: str
-    port: int
-    connection: Connection = "keep-alive"
-    deadline_ms: int = 30_000
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    """In both directions."""
-    window: Window = "large"
-    protos: Sequence[str | Path] = ()
-    """Paths of .proto files: what methods other than Bob's are looked up in."""
-    includes: Sequence[str | Path] = ()
-    """Directories in which what they import is looked for."""
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request."""
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        paths = {"protos": self.protos, "includes": self.includes}
-        return _line(asdict(self) | {name: list(map(str, each)) for name, each in paths.items()})
-
-
-@dataclass(frozen=True)
-class HttpHeader:
-    """The first line of a plan for any service over HTTP."""
-
-    subcommand: ClassVar[str] = "http"
-    """Of oneshot."""
-
-    host: str
-    port: int
-    connection: Connection = "keep-alive"
-    deadline_ms: int = 30_000
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request."""
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        return _line(asdict(self))
-
-
-@dataclass(frozen=True)
-class ExecHeader:
-    """The first line of a plan whose requests a program makes."""
-
-    subcommand: ClassVar[str] = "exec"
-    """Of oneshot."""
-
-    command: Sequence[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Added to oneshot's."""
-    connection: Connection = "keep-alive"
-    """``new``: the program is started for each request, before the clock is."""
-    deadline_ms: int = 30_000
-
-    def line(self) -> bytes:
-        """Return the line that oneshot reads."""
-        return _line(asdict(self))
-
-
-Header = PlanHeader | GrpcHeader | HttpHeader | ExecHeader
-
-
-def header_to(
-    target: Target,
-    *,
-    deadline_ms: int,
-    connection: Connection = "keep-alive",
-    max_message_bytes: int = MAX_MESSAGE_BYTES,
-    window: Window = "large",
-) -> Header:
-    """Return the header of requests to a node; the last two are of gRPC alone."""
-    if isinstance(target, S3Target):
-        return PlanHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
-    if isinstance(target, HttpTarget):
-        return HttpHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
-    if isinstance(target, ProgramTarget):
-        return ExecHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
-    own = not target.is_known
-    return GrpcHeader(
-        host=target.host,
-        port=target.port,
-        connection=connection,
-        deadline_ms=deadline_ms,
-        max_message_bytes=max_message_bytes,
-        window=window,
-        metadata=target.metadata,
-        protos=[path.absolute() for path in target.protos] if own else [],
-        includes=[path.absolute() for path in target.includes] if own else [],
-    )
 
 
 @dataclass(frozen=True)
@@ -193,19 +59,19 @@ class Request:
     request: Mapping[str, Any] | None = None
     """What is sent, with ``{body}``, ``{key}``, ``{seq}`` and ``{now}`` where these are to be put.
     Of ``package.Service/Method`` the message as proto3 JSON; over HTTP method, path, headers, body;
-    what a program is told."""
+    what a program gets."""
     response_object: str | None = None
     """What of the answer must hold the object: of a gRPC message the path of a field."""
     deadline_ms: int | None = None
     """The time that it has, where that is not the header's."""
     placement: Placement = "unknown"
-    """For who reads the sample: oneshot is not told."""
+    """For who reads the sample: oneshot does not get it."""
     name: str | None = None
-    """What samples call it, where that is not the endpoint. oneshot is not told."""
+    """What samples call it, where that is not the endpoint. oneshot does not get it."""
     operation: Operation | None = None
-    """What a defined request does to the object at the key. oneshot is not told."""
+    """What a defined request does to the object at the key. oneshot does not get it."""
     placed: bool = False
-    """Whether the key's object was put on disk before the start. oneshot is not told."""
+    """Whether the key's object was put on disk before the start. oneshot does not get it."""
 
     def __post_init__(self) -> None:
         """Refuse a key that would end the server's process."""
@@ -219,17 +85,41 @@ class Request:
 
     @property
     def does(self) -> Operation | None:
-        """What it does to an object; None: nothing, or nobody knows."""
+        """What it does to an object; None: nothing, or that is not known."""
         return self.operation or does(self.endpoint)
 
     def line(self) -> bytes:
         """Return the line that oneshot reads."""
-        told = ((name, getattr(self, name)) for name in _TOLD)
-        return _line({name: value for name, value in told if value is not None})
+        sent = ((name, getattr(self, name)) for name in _SENT)
+        return as_line({name: value for name, value in sent if value is not None})
 
 
-_UNTOLD = ("placement", "name", "operation", "placed")
-_TOLD = tuple(each.name for each in fields(Request) if each.name not in _UNTOLD)
+_OURS = ("placement", "name", "operation", "placed")
+_SENT = tuple(field.name for field in fields(Request) if field.name not in _OURS)
+
+
+Replicas = Callable[[bytes], Sequence[str] | None]
+"""The nodes that hold a key; None where that is not known."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be measured of one system, whatever the protocol."""
+
+    endpoints: Sequence[Any]
+    """Names of the protocol's own endpoints; of others `wanlat.probes.method_plan.Measured`."""
+    samples: int
+    warmup: int
+    object_bytes: int
+    seed: int
+    target: str
+    """The target node."""
+    replicas: Replicas
+    bucket: str
+    steps: int = 1
+    one_key: bool = False
+    prefilled: Prefilled | None = None
+    """What is there already, if anything."""
 
 
 @dataclass(frozen=True)
@@ -278,20 +168,31 @@ def check_key(endpoint: str, key: str | None) -> None:
         )
 
 
-def shuffled(
-    turns: Sequence[T], *, warmup: int, samples: int, seed: int, step: int = 0
-) -> Iterator[tuple[Phase, T]]:
+def shuffled(turns: Sequence[T], wanted: Wanted, step: int) -> Iterator[tuple[Phase, T]]:
     """Yield every turn ``warmup`` times in random order, then ``samples`` times in another.
 
     The orders of each step are other ones.
     """
-    order = random.Random(seed if step == 0 else f"{seed}/visits/{step}")
-    repeats: dict[Phase, int] = {"warmup": warmup, "measure": samples}
+    order = random.Random(wanted.seed if step == 0 else f"{wanted.seed}/visits/{step}")
+    repeats: dict[Phase, int] = {"warmup": wanted.warmup, "measure": wanted.samples}
     for phase, times in repeats.items():
         phase_turns = [turn for turn in turns for _ in range(times)]
         order.shuffle(phase_turns)
         for turn in phase_turns:
             yield phase, turn
+
+
+def in_steps(
+    turns: Sequence[T], wanted: Wanted, make: Callable[[Phase, T], Request]
+) -> tuple[Step, ...]:
+    """Return what is sent at each step: of every turn ``warmup`` and ``samples`` requests."""
+    steps = []
+    for step in range(wanted.steps):
+        phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+        for phase, turn in shuffled(turns, wanted, step):
+            phases[phase].append(make(phase, turn))
+        steps.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
+    return tuple(steps)
 
 
 def body_seed(plan_seed: int, key: str) -> int:
@@ -307,7 +208,3 @@ def read_objects(samples: int, object_bytes: int, steps: int = 1) -> int:
     """
     wanted = min(samples, READ_OBJECTS) * steps
     return max(1, min(wanted, READ_BYTES // max(object_bytes, 1)))
-
-
-def _line(fields: dict[str, object]) -> bytes:
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"

@@ -35,7 +35,7 @@ class Sample:
     status: int | None
     """HTTP status, where a response began."""
     grpc_status: int | None
-    """gRPC's status code, where the response said one; None of S3."""
+    """gRPC's status code, where the response has one; None of S3."""
     error: str | None
     """Why it is not ok, in a few words; None when it is."""
     object_bytes: int
@@ -68,7 +68,7 @@ class Sample:
     def parse(cls, line: bytes | str) -> Sample:
         """Read one line of oneshot's output. Raises ProbeFailed when it is not a record.
 
-        Keys that are not known here are left out: a newer oneshot may say more.
+        Keys that are not known here are left out: a newer oneshot may have more.
         """
         try:
             record = json.loads(line)

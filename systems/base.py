@@ -7,7 +7,7 @@ from wanlat.systems.engine.defined import DefinedSystem, Messages, Replicas
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.program import Binary, Companion
-from wanlat.systems.engine.protocols import Api, GrpcTarget, S3Target
+from wanlat.systems.engine.protocols import Api, S3Target
 from wanlat.systems.engine.system import System
 from wanlat.systems.errors import SystemFailed, SystemMissing
 from wanlat.systems.placement import Least
@@ -18,7 +18,6 @@ __all__ = [
     "Cluster",
     "Companion",
     "DefinedSystem",
-    "GrpcTarget",
     "Least",
     "Messages",
     "NodeProcess",

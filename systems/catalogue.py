@@ -67,25 +67,25 @@ def entry_of(system: System) -> Entry:
 def _entry(
     kind: Literal["system", "tool"], program: Program, find: Callable[[], Binary], get: str
 ) -> Entry:
-    found, problem = None, None
+    binary, problem = None, None
     try:
-        found = find()
+        binary = find()
     except MachineError as error:
         problem = str(error)
-    recipe, beside = recipe_of(program, program.name), found.beside if found else ()
+    recipe, beside = recipe_of(program, program.name), binary.beside if binary else ()
     return Entry(
         kind=kind,
         name=program.name,
         title=program.title or program.name,
         origin=program.origin,
-        installed=found is not None,
-        version=found.version if found else None,
+        installed=binary is not None,
+        version=binary.version if binary else None,
         pinned=recipe.version if recipe else None,
-        sha256=found.sha256 if found else None,
-        path=str(found.path) if found else None,
+        sha256=binary.sha256 if binary else None,
+        path=str(binary.path) if binary else None,
         get=get,
         problem=problem,
-        beside=tuple({**each.as_recorded(), "path": str(each.path)} for each in beside),
+        beside=tuple({**its.as_recorded(), "path": str(its.path)} for its in beside),
     )
 
 
@@ -96,20 +96,20 @@ def install_systems(names: Sequence[str], reports: Reporter | None = None) -> li
     built this way, before anything starts; else what `wanlat.systems.engine.install.install`
     raises.
     """
-    recipes = {each.name: each for name in names for each in _recipes(name)}
+    recipes = {recipe.name: recipe for name in names for recipe in _recipes(name)}
     return install([*recipes.values()], Cache.from_environment(), reports or Reporter())
 
 
 def _recipes(name: str) -> list[Recipe]:
     tools = registry.tools()
     system = None if name in tools else registry.get(registry.adopt(name))
-    found = system.recipe if system else recipe_of(tools[name], name)
-    if found is None:
+    recipe = system.recipe if system else recipe_of(tools[name], name)
+    if recipe is None:
         assert system is not None
-        able = [each.name for each in registry.every() if each.recipe]
+        able = [known.name for known in registry.every() if known.recipe]
         raise UserError(
             f"{system.title} is not installed by this command, which builds "
             f"{listing([*able, *tools])}. To get it: {system.how_to_get}"
         )
     front = system.front_recipe if system else None
-    return [found, *([front] if front else [])]
+    return [recipe, *([front] if front else [])]

@@ -17,4 +17,4 @@ class SystemFailed(RunFailed):
 
 
 class InstallFailed(MachineError):
-    """A build from source ended with an error. The message says where the whole log is."""
+    """A build from source ended with an error. The message names the whole log."""

@@ -4,8 +4,8 @@ Bob places blobs by a table of virtual disks, which is its configuration; the re
 it speaks Bob's API, is given the same one. So it is known beforehand whether a node holds a key.
 
 A request is answered once enough replicas have answered: a write when as many have it as it is
-acknowledged for, a read when it must have met every such write. Those in the site of the node that
-is asked answer without crossing a WAN link; all others can be asked at once, which is one round
+acknowledged for, a read when it must have met every such write. Those in the site of the target
+node answer without crossing a WAN link; all others can be reached at once, which is one round
 trip. So the lower bound is 0 where enough are near, and 1 where they are not. What a store pays
 beyond that (a lock, a leader elsewhere, an index that is read before the data) is its own choice.
 """
@@ -32,7 +32,7 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def meanings_of(endpoint: str, does: str | None) -> set[str]:
     """Return the names that mean an endpoint that does so to objects: its own, and groups'."""
-    return {endpoint, *(name for name, each in _GROUPS.items() if each & {endpoint, does})}
+    return {endpoint, *(name for name, members in _GROUPS.items() if members & {endpoint, does})}
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def vdisks(
     first replicas go round over all nodes: vdisk 0 begins on the first node, vdisk 1 on the
     second. Nodes share the rest so that those of a site hold equally many, give or take one, and
     all nodes exactly equally many where the sites are of one size, no more replicas than sites
-    are asked for, and the number of vdisks is a multiple of the number of nodes.
+    are wanted, and the number of vdisks is a multiple of the number of nodes.
 
     Sites come before balance: a site of one node among larger ones holds more, because that is
     what it takes to have a replica there.

@@ -1,4 +1,4 @@
-"""A program that makes requests for `oneshot exec`: told one a line, it answers with one line.
+"""A program that makes requests for `oneshot exec`: it gets one a line, and answers with one line.
 
     import base64
     from wanlat.systems.program import Fail, serve
@@ -10,10 +10,10 @@
 
     serve(write=write, read=lambda key: store.get(key))
 
-An operation gets what it is told by name. It returns nothing, the bytes of the object that it read,
+An operation gets its parameters by name. It returns nothing, the bytes of the object that it read,
 or a mapping that is added to the answer, such as ``{"sha256": ...}``. It raises `Fail` where the
 request was certainly not executed, `NotFound` where the object is not there; whatever else it
-raises leaves that open. What it prints goes to standard error, whose last line is reported when the
+raises leaves that open. What it prints goes to standard error; its last line is reported when the
 program dies.
 
 This module needs nothing but Python's standard library, and little of it: programs that are started
@@ -32,7 +32,7 @@ __all__ = ["Fail", "NotFound", "serve"]
 
 
 class Fail(Exception):
-    """The request was certainly not executed, or answered in the negative. The text says why."""
+    """The request was certainly not executed, or answered in the negative. The text has why."""
 
 
 class NotFound(Fail):
@@ -40,7 +40,7 @@ class NotFound(Fail):
 
 
 def serve(**operations: Callable[..., Any]) -> None:
-    """Answer until there is nothing left to ask. ``nothing`` is known already, and does nothing."""
+    """Answer until there are no more requests. ``nothing`` is known already, and does nothing."""
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
     known = {"nothing": lambda: None, **operations}
     for line in sys.stdin.buffer:
@@ -53,12 +53,12 @@ def _answer(known: Mapping[str, Callable[..., Any]], request: dict[str, Any]) ->
     if name not in known:
         return {"fail": f"there is no operation {name}; there are {', '.join(known)}"}
     try:
-        came = known[name](**request)
+        result = known[name](**request)
     except Fail as refusal:
-        said = "not_found" if isinstance(refusal, NotFound) else "fail"
-        return {said: str(refusal) or type(refusal).__name__}
+        outcome = "not_found" if isinstance(refusal, NotFound) else "fail"
+        return {outcome: str(refusal) or type(refusal).__name__}
     except Exception as error:
         return {"unknown": " ".join(f"{type(error).__name__}: {error}".split())}
-    if isinstance(came, (bytes, bytearray, memoryview)):
-        came = {"body": b64encode(came).decode()}
-    return {"ok": True, **(came or {})}
+    if isinstance(result, (bytes, bytearray, memoryview)):
+        result = {"body": b64encode(result).decode()}
+    return {"ok": True, **(result or {})}

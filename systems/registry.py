@@ -23,12 +23,12 @@ _ADOPTED: dict[str, Path] = {}
 
 @cache
 def _directories() -> dict[str, Path]:
-    shipped = {each.parent.name: each.parent for each in sorted(SHIPPED.glob(f"*/{FILE}"))}
+    shipped = {file.parent.name: file.parent for file in sorted(SHIPPED.glob(f"*/{FILE}"))}
     ranked = {name: shipped.pop(name) for name in _FIRST}
     for point in entry_points(group="wanlat.systems"):
         # It names a module or a function that says where a directory with a system.yaml is.
-        found = point.load()
-        place = Path(found() if callable(found) else found.__path__[0])
+        loaded = point.load()
+        place = Path(loaded() if callable(loaded) else loaded.__path__[0])
         shipped.setdefault(point.name, place)
     return ranked | shipped
 

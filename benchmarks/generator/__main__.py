@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.comparison import Claim, finish, in_rounds, parser, run, spread, table
 from benchmarks.loopback import NullServer
-from wanlat.probes.load import LoadJob, read_records, run_job
+from wanlat.bundle.load_records import read_records
+from wanlat.probes.load import LoadJob, run_job
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.prefilled import body_seed_of
 from wanlat.probes.process import spawn_here
@@ -91,7 +92,7 @@ def measure(case: Case, seconds: float, records: Path) -> dict[str, float]:
     """Run a case once. Raises RunFailed when a request failed, or when what the generator wrote
     down is not what the server counted.
     """
-    api = ObjectApi.of(case.api)
+    api = ObjectApi.over(case.api)
     assert api is not None
     job = LoadJob(
         job="mix",

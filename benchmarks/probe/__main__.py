@@ -22,7 +22,7 @@ from benchmarks.loopback import (
     oneshot_alone,
     python_client,
 )
-from wanlat.probes.plan import Header
+from wanlat.probes.header import Header
 
 _HERE = Path(__file__).parent
 _BYTES, _WARM_UP, _PAUSE_US = 1024, 20, 200

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from benchmarks.comparison import Claim, finish, in_rounds, parser, run, spread, table
 from benchmarks.loopback import NullServer, bare_loop, oneshot
 from wanlat.probes.body import body
-from wanlat.probes.plan import Header
+from wanlat.probes.header import Header
 from wanlat.topologies.units import Size
 
 _HERE = Path(__file__).parent

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, get_args
+from typing import Annotated
 
 from pydantic import AfterValidator, Discriminator, StrictStr, Tag
 
-from wanlat.probes.bob_plan import BobEndpoint
 from wanlat.probes.method_plan import Call, Measured
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.s3_plan import S3Endpoint
+from wanlat.probes.protocols import PLANNERS
 from wanlat.systems.base import Api, DefinedSystem, Options
-from wanlat.systems.engine.endpoints import MethodEndpoint, Request, Requested, method_name
+from wanlat.systems.engine.endpoints import Request
 from wanlat.systems.engine.protocols import does as does_of
+from wanlat.systems.engine.protocols.grpc import MethodEndpoint, method_name
+from wanlat.systems.engine.protocols.requests import Requested
 from wanlat.topologies.wording import did_you_mean, listing, show
 
-S3: tuple[S3Endpoint, ...] = get_args(S3Endpoint)
-BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
-DEFINED: tuple[Api, ...] = ("grpc", "http", "exec")
-"""The APIs for which definitions and studies write out the requests."""
+S3 = PLANNERS["s3"].endpoints
+BOB = PLANNERS["bob"].endpoints
 
 
 def _name(text: str) -> str:
@@ -75,7 +74,7 @@ def endpoints_of(system: DefinedSystem) -> list[Requested]:
 def objects_of(system: DefinedSystem, options: Options) -> ObjectApi | None:
     """Return how a system's objects are requested; None where its definition has nothing of it."""
     own = {name_of(endpoint): measured(endpoint) for endpoint in endpoints_of(system)}
-    return ObjectApi.of(system.api(options), system.objects(options), own)
+    return ObjectApi.over(system.api(options), system.objects(options), own)
 
 
 def matching_endpoints(
@@ -102,18 +101,5 @@ def api_of(endpoint: str | Requested) -> Api:
     """Return the API that has an endpoint. No two have one of the same name."""
     if not isinstance(endpoint, str):
         return endpoint.api
-    if endpoint in S3:
-        return "s3"
-    return "bob" if endpoint in BOB else "grpc"
-
-
-def has(api: Api) -> str:
-    """Return which endpoints an API has, in words."""
-    own: dict[Api, Sequence[str]] = {
-        "s3": S3,
-        "bob": BOB,
-        "grpc": ["the methods of its own service, written `package.Service/Method`"],
-        "http": ["what its definition or the study requests over HTTP, such as `{get: /path}`"],
-        "exec": ["the operations of its definition's program, written `{op: NAME}`"],
-    }
-    return listing(own[api])
+    owners = (api for api, planner in PLANNERS.items() if endpoint in planner.endpoints)
+    return next(owners, "grpc")

@@ -29,7 +29,7 @@ from wanlat.experiments.config.workloads import (
 )
 from wanlat.experiments.kinds import KINDS
 from wanlat.experiments.kinds.base import SINGLE_REQUESTS, StudyKind
-from wanlat.probes.plan import MAX_MESSAGE_BYTES
+from wanlat.probes.header import MAX_MESSAGE_BYTES
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.resolve import Plan

@@ -40,7 +40,8 @@ from wanlat.experiments.requests import (
 )
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import prepare
-from wanlat.probes.plan import Request, header_to
+from wanlat.probes.plan import Request
+from wanlat.probes.protocols import header_to
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.protocols import Operation

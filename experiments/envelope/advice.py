@@ -80,7 +80,7 @@ def _choices(study: Study, system: str, wanted: Wanted) -> Iterator[dict[str, st
             chosen = timeouts.options_of(definition, name, value, given)
             options = its.parse_options({**given, **chosen})
             # What is named is told to be wrong where points are prepared.
-            if values or not any(timeouts.misfits(definition, options)):
+            if values or not any(timeouts.invalid(definition, options)):
                 yield chosen
 
 

@@ -79,7 +79,7 @@ def kill_leader(
             takeover = _watched(sending, cluster, killed, killed_ns, waits_s)
     node.start(lab)
     cluster.await_serving(ready())
-    node.when_died(lab.abort)
+    node.on_exit(lab.abort)
     return takeover
 
 

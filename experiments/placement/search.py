@@ -17,8 +17,8 @@ from wanlat.bundle.documents import (
     PredictedRequest,
     RegionLost,
 )
-from wanlat.experiments.config.endpoints import BOB, S3
 from wanlat.experiments.placement.model import Matrix, Model, Ms, Places, Protocol, shares_of
+from wanlat.probes.protocols import PLANNERS
 from wanlat.systems import registry
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.model import Topology
@@ -144,8 +144,7 @@ def rank(wish: Wish) -> Ranking:
     options = system.parse_options(wish.options)
     objects = system.objects(options).names
     usual = [objects[operation] for operation in ("read", "write") if operation in objects]
-    api_has = {"s3": S3, "bob": BOB}.get(system.api(options), ())
-    known = [*(system.definition.endpoints or api_has)]
+    known = [*(system.definition.endpoints or PLANNERS[system.api(options)].endpoints)]
     if not known:
         raise UserError(
             f"The definition of system {wish.system} has no `endpoints`, so nothing is known of "

@@ -86,7 +86,7 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
         prepared, requests = self.prepared, self.subject.requests
         self.outcome.planned -= requests.measured()  # its endpoints are not timed
         self._lab, self._cluster = lab, cluster
-        leads = cluster.of.definition.leader is not None
+        leads = cluster.defined.definition.leader is not None
         self._found = Envelope(system=self.name, leads=leads, regions=self._regions())
         self._link, self._is_well = self._link_to_cut(), False
         pairs = pairs_between_sites(prepared.plan, prepared.target, prepared.seed)
@@ -237,7 +237,7 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
         for node in self._cluster.nodes.values():
             node.start(self._lab)
         self._cluster.await_serving(self._ready_again())
-        self._cluster.when_one_died(self._lab.abort)
+        self._cluster.on_exit(self._lab.abort)
 
     def _verify(self, test: TestedNetwork, since: int) -> None:
         """Read what was written on a network from every node, now that these are near."""

@@ -23,10 +23,11 @@ from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.resources import ClusterProcesses
 from wanlat.experiments.session import Session
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.header import Header
 from wanlat.probes.load import LoadJob, Progress, run_job
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import prepare
-from wanlat.probes.plan import Header, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.prefilled import body_seed_of, key_of
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
@@ -166,7 +167,7 @@ class Filling:
         query, count, node = {"list-type": "2", "prefix": "fill-"}, 0, self._requests.target
         while True:
             try:
-                answer = self._cluster.ask_s3(node, f"/{bucket}", _PAGE_S, query=query)
+                answer = self._cluster.send_s3(node, f"/{bucket}", _PAGE_S, query=query)
             except NoAnswer as silence:
                 raise RunFailed(f"{self._name}: ListObjects of {bucket}: {silence}") from silence
             if not answer.ok:

@@ -21,10 +21,11 @@ from wanlat.experiments.requests import NotFoundTracker, is_not_found
 from wanlat.experiments.workloads.pace import Pace
 from wanlat.experiments.workloads.prefill import READ_BACK_BYTES, Filling, reading, run_load_job
 from wanlat.experiments.workloads.requests import Workload
+from wanlat.probes.header import Header
 from wanlat.probes.load import LoadJob, Progress
 from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import Header, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster

@@ -28,9 +28,10 @@ from wanlat.experiments.workloads.pace import Pace, counted
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.fewer import fewer_measured
+from wanlat.probes.header import Header
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests
-from wanlat.probes.plan import Header, Plan, Request
+from wanlat.probes.plan import Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
@@ -107,7 +108,7 @@ class Workload(Generic[K]):
             place = self.subject.requests.place
             cluster = session.start(lab, self.subject, study.ready_timeout.s, place)
             # A study measures whole clusters: with a node gone there is nothing left to measure.
-            cluster.when_one_died(lab.abort)
+            cluster.on_exit(lab.abort)
             with self._sampling(lab, cluster):
                 if study.resources:
                     self.be_idle(lab, cluster, "idle", study.resources.idle)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from wanlat.bundle.lateness import window_ns
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.prepare import RequestPlan
-from wanlat.probes.bob_plan import Keys
 from wanlat.probes.plan import KEY_BYTES, Request
+from wanlat.probes.protocols.bob import Keys
 from wanlat.probes.records import Sample
 from wanlat.topologies.errors import MachineLate
 

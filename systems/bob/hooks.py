@@ -1,4 +1,4 @@
-"""What YAML cannot say of Bob: where its vdisks lie, and what it keeps."""
+"""What YAML cannot express of Bob: where its vdisks lie, and what it keeps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def replicas(scene: dict[str, Any], key: bytes) -> tuple[str, ...]:
 
 
 def remarks(cluster: Cluster) -> list[str]:
-    """Tell of blobs that nodes keep for others which did not take them."""
+    """Report blobs that nodes keep for others which did not take them."""
     aliens = {node.name: node.home / "disk" / "alien" for node in cluster.scene["nodes"]}
     keepers = [name for name, directory in aliens.items() if any(directory.rglob("*.blob"))]
     if not keepers:

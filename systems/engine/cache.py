@@ -58,8 +58,8 @@ def state_of(path: Path) -> tuple[int, ...]:
 
     No program can set `ctime`. Raises OSError.
     """
-    found = path.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def files_below(directory: Path) -> dict[str, Path]:
@@ -68,15 +68,15 @@ def files_below(directory: Path) -> dict[str, Path]:
     Without receipts, and without what Python compiled: that follows from its sources, and differs
     each time.
     """
-    found = {}
+    files = {}
     for place, directories, names in os.walk(directory):
-        links = [each for each in directories if Path(place, each).is_symlink()]
-        directories[:] = [each for each in directories if each != "__pycache__"]
+        links = [name for name in directories if Path(place, name).is_symlink()]
+        directories[:] = [name for name in directories if name != "__pycache__"]
         for name in (*names, *links):
             path = Path(place, name)
-            found[str(path.relative_to(directory))] = path
-    found.pop(RECEIPT, None)
-    return dict(sorted(found.items()))
+            files[str(path.relative_to(directory))] = path
+    files.pop(RECEIPT, None)
+    return dict(sorted(files.items()))
 
 
 def contents_of(directory: Path) -> dict[str, str]:
@@ -120,8 +120,8 @@ class Receipt:
     def read(cls, directory: Path) -> Receipt | None:
         """Return the receipt in a directory; None when there is none that can be read."""
         try:
-            found = json.loads((directory / RECEIPT).read_text(encoding="utf-8"))
-            return cls(**found) if found.pop("format") == _FORMAT else None
+            receipt = json.loads((directory / RECEIPT).read_text(encoding="utf-8"))
+            return cls(**receipt) if receipt.pop("format") == _FORMAT else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -136,7 +136,7 @@ class Cache:
     def from_environment(cls) -> Cache:
         """Read ``WANLAT_CACHE``, else ``$XDG_CACHE_HOME/wanlat``, else ``~/.cache/wanlat``.
 
-        A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks.
+        A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification requires.
         Raises MachineError when there is no home directory either.
         """
         own = os.environ.get("WANLAT_CACHE")
@@ -164,21 +164,21 @@ class Cache:
         return self.root / "locks" / f"{name}-{install.key}.lock"
 
     def changed(self, name: str, install: Install, receipt: Receipt) -> str | None:
-        """Return the first installed file that is not as its receipt says; None: all are.
+        """Return the first installed file that differs from its receipt; None: all are.
 
-        A file is read again where the kernel says that it may have changed (`state_of`). Raises
+        A file is read again where the kernel shows that it may have changed (`state_of`). Raises
         OSError.
         """
         seen = self.root / "verified" / f"{name}-{install.key}.json"
         there = files_below(self.installed(name, install))
         if different := sorted(there.keys() ^ receipt.files.keys()):
             return different[0]
-        stats = {each: list(state_of(path)) for each, path in there.items() if path.exists()}
+        stats = {file: list(state_of(path)) for file, path in there.items() if path.exists()}
         known = _read_states(seen)
-        again = [each for each in there if each not in stats or known.get(each) != stats[each]]
-        for each in again:
-            if _content(there[each]) != receipt.files[each]:
-                return each
+        again = [file for file in there if file not in stats or known.get(file) != stats[file]]
+        for file in again:
+            if _content(there[file]) != receipt.files[file]:
+                return file
         if again:
             with suppress(OSError):  # a cache that others may only read; or a full disk
                 seen.parent.mkdir(exist_ok=True)
@@ -194,11 +194,11 @@ class Cache:
         """
         trusted = {0, os.geteuid(), self.root.stat().st_uid}
         below = file.relative_to(self.root).parents
-        for place in (file, *(self.root / each for each in below)):
-            found = place.stat()
-            is_open = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-            if found.st_uid not in trusted or is_open:
-                why = "any user may change it" if is_open else f"it is {user_name(found.st_uid)}'s"
+        for place in (file, *(self.root / parent for parent in below)):
+            status = place.stat()
+            is_open = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+            if status.st_uid not in trusted or is_open:
+                why = "any user may change it" if is_open else f"it is {user_name(status.st_uid)}'s"
                 raise MachineError(
                     f"{place} is not used: {why}, who may have put any program there. Have its "
                     "owner restrict it, or set WANLAT_CACHE to a cache of your own."
@@ -219,10 +219,10 @@ class Cache:
 
 def _read_states(file: Path) -> dict[str, list[int]]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        states = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return states if isinstance(states, dict) else {}
 
 
 def user_name(uid: int) -> str:
@@ -303,7 +303,7 @@ def demand_installed(directory: Path, name: str) -> None:
 
 def demand_building(directory: Path) -> None:
     """Raise MachineError where a directory of a build is not wanlat's, or leads elsewhere."""
-    leads_on = any((directory / each).is_symlink() for each in ("out", "work"))
+    leads_on = any((directory / name).is_symlink() for name in ("out", "work"))
     _demand(directory, is_marked(directory) and not leads_on, MARKER)
 
 

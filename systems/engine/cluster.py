@@ -11,20 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.systems.engine.defined import DefinedSystem
-from wanlat.systems.engine.definition import Http, Step
 from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
-from wanlat.systems.engine.protocols import (
-    PROTOCOLS,
-    Api,
-    GrpcTarget,
-    HttpTarget,
-    ProgramTarget,
-    S3Target,
-    Target,
-)
-from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, ask, encoded, sign
-from wanlat.systems.engine.scene import Node, argv_of, at
+from wanlat.systems.engine.protocols import PROTOCOLS, Api, Place, Protocol, S3Target, Target
+from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, encoded, send, sign
+from wanlat.systems.engine.scene import Node, at
+from wanlat.systems.engine.steps import Http, Step
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError, UserError
@@ -43,15 +35,15 @@ class Cluster:
 
     def __init__(
         self,
-        of: DefinedSystem,
+        defined: DefinedSystem,
         lab: Lab,
         binary: Binary,
         scene: dict[str, Any],
         options: Mapping[str, Any],
         nodes: Iterable[NodeProcess],
     ) -> None:
-        self.of = of
-        self.system = of.name
+        self.defined = defined
+        self.system = defined.name
         self.lab = lab
         self.scene = scene
         """What expressions know: `wanlat.systems.engine.scene`."""
@@ -68,8 +60,8 @@ class Cluster:
 
     @property
     def api(self) -> Api:
-        """What is measured of it, as `System.api` said beforehand."""
-        return self.of.api(self.scene["given"])
+        """What is measured of it, as `System.api` has it beforehand."""
+        return self.defined.api(self.scene["given"])
 
     @property
     def processes(self) -> dict[str, Process]:
@@ -84,90 +76,36 @@ class Cluster:
     # -- where it answers --------------------------------------------------------------------
 
     def target(self, node: str) -> Target:
-        """Return where a node answers what is measured of it. Raises UserError."""
-        by_api: dict[Api, Callable[[str], Target]]
-        by_api = {"s3": self.s3, "http": self.http, "exec": self.program}
-        return by_api.get(self.api, self.grpc)(node)
+        """Return where a node answers, through what stands before the cluster. Raises UserError."""
+        return self._target(PROTOCOLS[self.api], node, front=True)
 
     def own_target(self, node: str) -> Target:
         """Return the same of the node itself, whatever stands before the cluster."""
-        by_api: dict[Api, Callable[[str], Target]] = {"s3": self.own_s3, "http": self.own_http}
-        return by_api.get(self.api, self.target)(node)
+        return self._target(PROTOCOLS[self.api], node, front=False)
 
-    def s3(self, node: str) -> S3Target:
-        """Return where and with which credentials a node answers S3, through what stands before it.
-
-        Raises UserError where the system does not speak it.
-        """
-        if self.of.definition.front is None:
-            return self.own_s3(node)
-        own = self.own_s3(self._behind_front(node))
-        port = self.of.definition.front.port
-        return S3Target(own.host, port, own.region, own.access_key, own.secret_key)
-
-    def _behind_front(self, node: str) -> str:
-        """Return the node whose front passes requests on: it itself, or the one that has one."""
-        return node if node in self.standing else next(iter(self.standing))
-
-    def own_s3(self, node: str) -> S3Target:
-        """Return the same of a node's own port."""
-        s3, scene = self.of.definition.s3, self._at(node)
-        if s3 is None:
-            raise self._does_not_speak("S3")
-        texts = (filled(text, scene) for text in (s3.region, s3.access_key, s3.secret_key))
-        return S3Target(self.lab.node(node).address, _port(s3.port, scene), *texts)
-
-    def grpc(self, node: str) -> GrpcTarget:
-        """Return where a node answers gRPC. Raises UserError where the system does not speak it."""
-        grpc, scene = self.of.definition.grpc, self._at(node)
-        if grpc is None or self.api not in ("bob", "grpc"):
-            raise self._does_not_speak("gRPC")
-        ours = PROTOCOLS[self.api].protos
-        protos = [self.of.directory / each for each in fill(grpc.protos, scene)] or list(ours)
-        includes = [self.of.directory / each for each in fill(grpc.includes, scene)]
-        includes = includes or list(dict.fromkeys(proto.parent for proto in protos))
-        address = self.lab.node(node).address
-        port, is_known = _port(grpc.port, scene), bool(ours)
-        metadata = {name: filled(text, scene) for name, text in grpc.metadata.items()}
-        return GrpcTarget(address, port, tuple(protos), tuple(includes), is_known, metadata)
-
-    def http(self, node: str) -> HttpTarget:
-        """Return where a node answers HTTP, through what stands before the cluster.
-
-        Raises UserError where the system is not asked so.
-        """
-        front = self.of.definition.front
-        if front is None:
-            return self.own_http(node)
-        own = self.own_http(self._behind_front(node))
-        return HttpTarget(own.host, front.port, own.headers)
-
-    def own_http(self, node: str) -> HttpTarget:
-        """Return the same of a node's own port."""
-        if self.api != "http":
-            raise self._does_not_speak("HTTP")
-        http, scene = self.of.definition.http, self._at(node)
-        headers = {name: filled(text, scene) for name, text in http.headers.items()}
-        return HttpTarget(self.lab.node(node).address, _port(http.port, scene), headers)
-
-    def program(self, node: str) -> ProgramTarget:
-        """Return the program that asks a node. Raises UserError where the system has none."""
-        client = self.of.definition.exec_
-        if client is None or self.api != "exec":
-            raise self._does_not_speak("through a program")
-        scene = self._at(node)
-        own = {name: filled(text, scene) for name, text in client.environment.items()}
-        # So that plain `python3` finds `wanlat.systems.program`.
-        ours = {"PYTHONPATH": str(SEARCH_PATH)}
-        return ProgramTarget(tuple(argv_of(client.command, scene)), ours | own)
+    def _target(self, protocol: Protocol[Any], node: str, *, front: bool) -> Target:
+        definition = self.defined.definition
+        section = definition.section(protocol)
+        if section is None:
+            raise UserError(
+                f"System {self.system} does not speak {protocol.spoken} as it is set up here; "
+                f"it speaks {PROTOCOLS[self.api].spoken}. Ask it for endpoints that it has."
+            )
+        port = None
+        if front and definition.front is not None:
+            # Another node's requests go to the front that there is.
+            node = node if node in self.standing else next(iter(self.standing))
+            port = definition.front.port
+        place = Place(self.lab.node(node).address, self._at(node), self.defined.directory, port)
+        return protocol.target(section, place)
 
     def put_on_disk(self, key: str, data: bytes) -> None:
         """Write an object where every node serves it from: one file, if one disk has them all."""
-        assert self.of.definition.objects_on_disk is not None
+        assert self.defined.definition.objects_on_disk is not None
         first: Path | None = None
         for node in self.scene["nodes"]:
             scene = {**at(self.scene, node), "key": key}
-            file = node.home / filled(self.of.definition.objects_on_disk, scene)
+            file = node.home / filled(self.defined.definition.objects_on_disk, scene)
             file.parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):
                 if first is not None:
@@ -178,61 +116,57 @@ class Cluster:
 
     def replicas(self, key: bytes) -> tuple[str, ...] | None:
         """Return the nodes that hold a key, the first one first; None when that is not known."""
-        return self.of.replicas(self.lab.plan, self.scene["given"])(key)
-
-    def _does_not_speak(self, what: str) -> UserError:
-        return UserError(
-            f"System {self.system} does not speak {what} as it is set up here; "
-            f"it speaks {PROTOCOLS[self.api].spoken}. Ask it for endpoints that it has."
-        )
+        return self.defined.replicas(self.lab.plan, self.scene["given"])(key)
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """Nodes with a part of their own, by its name: ``{"leader": ("n1",)}``; mostly none."""
-        return self.of.roles(self.lab.plan, self.scene["given"])
+        return self.defined.roles(self.lab.plan, self.scene["given"])
 
     # -- getting ready -----------------------------------------------------------------------
 
     def make_ready(self, wait: Wait) -> None:
         """Join the started processes to one cluster; return when every node serves requests."""
-        for step in self.of.definition.after_start:
+        for step in self.defined.definition.after_start:
             self._do(step, wait, list(self.nodes))
-        if any(step.facts for step in self.of.definition.after_start):
+        if any(step.facts for step in self.defined.definition.after_start):
             self.write_files()  # what was learnt is there when a node is started again
         self.await_serving(wait)
 
     def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
         """Wait until nodes that were started again serve as they did before, each other too.
 
-        ``names`` are the nodes that are expected to; None: all. Of the others nothing is asked,
-        they may be down: where too many are for the store to serve requests at all, it is waited
-        only until the named ones have found each other. Nothing is set up that stays. Raises
+        ``names`` are the nodes that are expected to; None: all. Nothing is requested of the
+        others, they may be down: where too many are for the store to serve requests at all, it is
+        waited only until the named ones have found each other. Nothing is set up that stays. Raises
         SystemFailed, as `make_ready` does.
         """
         expected = self.expected(names)
-        for step in self.of.ready:
+        for step in self.defined.ready(self.scene["given"]):
             self._do(step, wait, expected)
 
     def await_fronts(self, wait: Wait) -> None:
         """Wait until what stands before the cluster passes a signed ListBuckets on, or listens."""
 
         def passes_on(name: str) -> str | None:
-            if self.api == "http":
-                self._connect(name, self.http(name).port)
-                return None
-            answer = self.ask_s3(name, timeout_s=PATIENCE_S, front=True)
-            return None if answer.ok else f"ListBuckets: {answer.brief()}"
+            target = self.target(name)
+            if isinstance(target, S3Target):
+                answer = self.send_s3(name, timeout_s=PATIENCE_S, front=True)
+                return None if answer.ok else f"ListBuckets: {answer.brief()}"
+            assert self.defined.definition.front is not None
+            self._connect(name, self.defined.definition.front.port)
+            return None
 
         if self.standing:
-            wait.each("front", passes_on, list(self.standing))
+            wait.for_all("front", passes_on, list(self.standing))
 
     def expected(self, names: Iterable[str] | None) -> list[str]:
         """Return the nodes that names stand for, in the order of the cluster; None: all."""
         return list(self.nodes) if names is None else [n for n in self.nodes if n in set(names)]
 
     def leader(self) -> str | None:
-        """Return the node that leads now, as the definition has it asked; None: nobody says so."""
-        step = self.of.definition.leader
+        """Return the node that leads now, by the step of its definition; None: no node does."""
+        step = self.defined.definition.leader
         for name in self.nodes if step else ():
             with suppress(NoAnswer):
                 if step and self._why_not(step, list(self.nodes), name) is None:
@@ -240,15 +174,15 @@ class Cluster:
         return None
 
     def await_leader(self, wait: Wait) -> str:
-        """Wait until a node says that it leads, and return which. Raises SystemFailed."""
-        found: list[str] = []
+        """Wait until a node leads, and return which. Raises SystemFailed."""
+        leaders: list[str] = []
 
         def why_not(_: str) -> str | None:
-            found.extend(each for each in [self.leader()] if each is not None)
-            return None if found else "no node says that it leads"
+            leaders.extend(name for name in [self.leader()] if name is not None)
+            return None if leaders else "no node says that it leads"
 
-        wait.each("leader", why_not, list(self.nodes)[:1])
-        return found[0]
+        wait.for_all("leader", why_not, list(self.nodes)[:1])
+        return leaders[0]
 
     def create_bucket(self, name: str) -> None:
         """Make a bucket where its administrator has to; elsewhere S3's CreateBucket does.
@@ -258,7 +192,7 @@ class Cluster:
         first = self.nodes[next(iter(self.nodes))]
         self.scene["bucket"] = name
         try:
-            for step in self.of.definition.bucket:
+            for step in self.defined.definition.bucket:
                 if step.when is None or evaluate(step.when, self._at(first.node)):
                     refused = self._why_not(step, [first.node], first.node, _BUCKET_S)
                     if refused:
@@ -269,21 +203,21 @@ class Cluster:
 
     def write_files(self) -> None:
         """Write every node's configuration, with what is known by now."""
-        definition = self.of.definition
+        definition = self.defined.definition
         for node in self.scene["nodes"]:
             scene = at(self.scene, node)
             for target, template in definition.files.items():
                 file = node.home / filled(target, scene)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(render(self.of.directory / template, scene), encoding="utf-8")
+                file.write_text(render(self.defined.directory / template, scene), encoding="utf-8")
 
     def _at(self, name: str) -> dict[str, Any]:
         return at(self.scene, self.node(name))
 
     def node(self, name: str) -> Node:
         """Return a node as expressions see it."""
-        found: Node = next(node for node in self.scene["nodes"] if node.name == name)
-        return found
+        match: Node = next(node for node in self.scene["nodes"] if node.name == name)
+        return match
 
     def _do(self, step: Step, wait: Wait, expected: list[str]) -> None:
         scene = {**self.scene, "expected": expected}
@@ -291,7 +225,7 @@ class Cluster:
             return
         names = expected[:1] if step.at == "first" else expected
         why_not = partial(self._why_not, step, expected, wait=wait)
-        wait.each(step.name, why_not, names)
+        wait.for_all(step.name, why_not, names)
 
     def _why_not(
         self,
@@ -305,9 +239,9 @@ class Cluster:
         scene: dict[str, Any] = {**self._at(name), "expected": list(expected)}
         answer: Any = None
         if step.hook is not None:
-            return self.of.hook(step.hook)(self, name, list(expected))  # type: ignore[no-any-return]
+            return self.defined.hook(step.hook)(self, name, list(expected))  # type: ignore[no-any-return]
         if step.s3 is not None:
-            listed = self.ask_s3(name)
+            listed = self.send_s3(name)
             return None if listed.ok else f"{step.s3}: {listed.brief()}"
         if step.tcp is not None:
             self._connect(name, _port(step.tcp, scene))
@@ -320,7 +254,7 @@ class Cluster:
         elif step.http is not None:
             if step.once and wait is not None:
                 timeout_s = wait.remaining_s
-            got = self._ask(name, step.http, scene, timeout_s)
+            got = self._send(name, step.http, scene, timeout_s)
             if got.status not in step.status:
                 refusal = f"{_operation(step.http, scene)}: {got.brief()}"
                 if step.once:
@@ -359,16 +293,16 @@ class Cluster:
         except (OSError, TimeoutError) as error:
             raise NoAnswer(f"{argv[0]}: {error}") from error
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()[-200:]
-            raise NoAnswer(f"{' '.join(argv)} ended with exit code {done.returncode}: {said}")
+            output = (done.stderr or done.stdout).strip()[-200:]
+            raise NoAnswer(f"{' '.join(argv)} ended with exit code {done.returncode}: {output}")
         try:
             return json.loads(done.stdout)
         except ValueError:
             return done.stdout.strip()
 
-    def _ask(self, name: str, http: Http, scene: dict[str, Any], timeout_s: float) -> Answer:
+    def _send(self, name: str, http: Http, scene: dict[str, Any], timeout_s: float) -> Answer:
         body = fill(http.body, scene)
-        return ask(
+        return send(
             self.lab,
             name,
             _port(http.port, scene),
@@ -385,17 +319,17 @@ class Cluster:
         return [*self.nodes.values(), *self.standing.values()]
 
     def check(self) -> None:
-        """Raise SystemFailed when a process died, whose node and log it names."""
-        for each in self._all():
-            each.check()
+        """Raise SystemFailed when a process died, with its node and log."""
+        for process in self._all():
+            process.check()
 
-    def when_one_died(self, tell: Callable[[str], object]) -> None:
-        """Have ``tell`` called with what `check` would raise as soon as it would, from a thread.
+    def on_exit(self, report: Callable[[str], object]) -> None:
+        """Have ``report`` called with what `check` would raise as soon as it would, from a thread.
 
-        Of the processes that run now; it may abort the lab, and ask it nothing.
+        Of the processes that run now; it may abort the lab, and use it for nothing else.
         """
-        for each in self._all():
-            each.when_died(tell)
+        for process in self._all():
+            process.on_exit(report)
 
     def full(self) -> str | None:
         """Return which node's disk is full, as a sentence; None when none is."""
@@ -409,16 +343,16 @@ class Cluster:
 
     def remarks(self) -> list[str]:
         """Return what of the cluster's state makes samples doubtful, for the bundle's warnings."""
-        remarks = getattr(self.of.hooks, "remarks", None)
+        remarks = getattr(self.defined.hooks, "remarks", None)
         return [] if remarks is None else remarks(self)
 
     def stop(self) -> None:
-        """End every process, as the definition says; what has not ended in time is killed."""
+        """End every process by the definition; what has not ended in time is killed."""
         with suppress(MachineError):  # the lab has ended, and they with it
-            for each in (*self.standing.values(), *self.nodes.values()):
-                each.end(self.of.definition.stop)
+            for process in (*self.standing.values(), *self.nodes.values()):
+                process.end(self.defined.definition.stop)
 
-    def ask_s3(
+    def send_s3(
         self,
         node: str,
         path: str = "/",
@@ -434,14 +368,16 @@ class Cluster:
         ``front``: to what stands before the cluster there. ``headers`` are sent beside the signed
         ones. Raises NoAnswer.
         """
-        target, asked = self.s3(node) if front else self.own_s3(node), encoded(query or {})
-        return ask(
+        target = self._target(PROTOCOLS["s3"], node, front=front)
+        assert isinstance(target, S3Target)
+        encoded_query = encoded(query or {})
+        return send(
             self.lab,
             node,
             target.port,
-            f"{path}?{asked}" if asked else path,
+            f"{path}?{encoded_query}" if encoded_query else path,
             method=method,
-            headers={**(headers or {}), **sign(method, target, path, query=asked)},
+            headers={**(headers or {}), **sign(method, target, path, query=encoded_query)},
             timeout_s=timeout_s,
         )
 

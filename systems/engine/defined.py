@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from wanlat.emulator.interpreter import which
 from wanlat.systems.engine import options as checked
 from wanlat.systems.engine import program, timeouts
-from wanlat.systems.engine.definition import Definition, Program, Step
+from wanlat.systems.engine.definition import Definition, Program
 from wanlat.systems.engine.identity import identity_of
 from wanlat.systems.engine.install import Recipe
 from wanlat.systems.engine.kinds import KINDS
@@ -21,6 +21,7 @@ from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.program import Binary, Companion
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, Objects
 from wanlat.systems.engine.scene import recorded, scene_of
+from wanlat.systems.engine.steps import Step
 from wanlat.systems.engine.text import evaluate, fill, filled
 from wanlat.systems.errors import SystemMissing
 from wanlat.systems.placement import Least, least_of, meanings_of, near, nearest
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Messages(Protocol):
-    """Says what a store's nodes say to each other, from the first bytes of a packet's payload.
+    """Labels the messages between a store's nodes, from the first bytes of a packet's payload.
 
     Packets come in the order of time; ``connection`` is the same in both directions, and a request
-    is what goes to the lower port. None: it is nothing that can be told.
+    is what goes to the lower port. None: it is nothing that is known.
     """
 
     def label(self, payload: bytes, connection: int, *, is_request: bool) -> str | None:
@@ -102,20 +103,20 @@ class DefinedSystem:
     # -- its program -------------------------------------------------------------------------
 
     def find(self) -> Binary:
-        """Return the binary on this machine. SystemMissing tells how to get it."""
+        """Return the binary on this machine. SystemMissing has the way to get it."""
         front = self.definition.front
         wanted = [(self.definition, self._program_of), *([(front.program, None)] if front else [])]
-        found, missing = list[Binary](), list[str]()
-        for each, name in wanted:
+        binaries, missing = list[Binary](), list[str]()
+        for wanted_program, name in wanted:
             try:
-                found.append(program.find(each, self.directory, name))
+                binaries.append(program.find(wanted_program, self.directory, name))
             except SystemMissing as absent:
                 missing.append(str(absent))
         if missing:
             raise SystemMissing(" ".join(missing))
         if front is None:
-            return found[0]
-        store, its = found
+            return binaries[0]
+        store, its = binaries
         facts = its.path, its.version, its.sha256, its.environment, its.receipt
         beside = Companion(front.program.name, *facts)
         return replace(
@@ -124,19 +125,17 @@ class DefinedSystem:
 
     def binary_for(self, options: Options) -> Binary:
         """Return the binary to run with these options, which for most does not depend on them."""
-        found: Binary | None = self._hooked("binary_for", self, options)
-        return found or self.find()
+        chosen: Binary | None = self._hooked("binary_for", self, options)
+        return chosen or self.find()
 
     def recorded(self, options: Options, binary: Binary) -> dict[str, Any]:
         """Return all that decides what runs, for a bundle's manifest: by it two are the same."""
-        entry, found = (
-            binary.as_recorded(self.name),
-            identity_of(self.definition, self.directory, options, binary.path),
-        )
-        entry["packages"] = {**entry.get("packages", {}), **found.packages}
-        entry |= {"files": dict(found.files), "definition": dict(found.definition)}
+        entry = binary.as_recorded(self.name)
+        identity = identity_of(self.definition, self.directory, options, binary.path)
+        entry["packages"] = {**entry.get("packages", {}), **identity.packages}
+        entry |= {"files": dict(identity.files), "definition": dict(identity.definition)}
         if binary.beside:
-            entry["beside"] = [each.as_recorded() for each in binary.beside]
+            entry["beside"] = [companion.as_recorded() for companion in binary.beside]
         return entry
 
     @property
@@ -156,24 +155,25 @@ class DefinedSystem:
 
     def api(self, options: Options) -> Api:
         """Return what is measured of the system with these options."""
-        found: Api = fill(self.definition.protocol, {"options": options, "given": options})
-        return found
+        api: Api = fill(self.definition.protocol, {"options": options, "given": options})
+        return api
 
     def objects(self, options: Options) -> Objects:
-        """Return which endpoints do what to objects: its protocol's, and what it says itself."""
+        """Return which endpoints do what to objects: its protocol's, and its own."""
         usual, own = PROTOCOLS[self.api(options)].objects, self.definition.objects
-        return usual.model_copy(update={each: getattr(own, each) for each in own.model_fields_set})
+        changed = {operation: getattr(own, operation) for operation in own.model_fields_set}
+        return usual.model_copy(update=changed)
 
     def roles(self, plan: Plan, options: Options) -> dict[str, tuple[str, ...]]:
         """Return nodes with a part of their own, by its name: ``{"leader": ("n1",)}``."""
         if not self.definition.roles:
             return {}
         scene = self.scene(plan, options)
-        found = {role: evaluate(text, scene) for role, text in self.definition.roles.items()}
-        return {role: tuple(nodes) for role, nodes in found.items() if nodes}
+        roles = {role: evaluate(text, scene) for role, text in self.definition.roles.items()}
+        return {role: tuple(nodes) for role, nodes in roles.items() if nodes}
 
     def replicas(self, plan: Plan, options: Options) -> Replicas:
-        """Return what tells the nodes that hold a key."""
+        """Return the function from a key to the nodes that hold it."""
         if not hasattr(self.hooks, "replicas"):
             return lambda _: None
         return partial(self.hook("replicas"), self.scene(plan, options))
@@ -186,10 +186,10 @@ class DefinedSystem:
         That of the place of the replicas: what no store can beat that has as many, at these places,
         and keeps the promise this one makes of what was acknowledged. Not what this store costs.
         ``target`` is the target node, by a client in the same site (another one:
-        `Least.from_client`); ``placement`` says whether it holds the key, as samples do (local,
-        remote, unknown). None where nothing can be said.
+        `Least.from_client`); ``placement`` is whether it holds the key, as in samples (local,
+        remote, unknown). None where nothing is known.
         """
-        scene = self._asked(plan, options, target, endpoint, placement)
+        scene = self._scene_of_request(plan, options, target, endpoint, placement)
         meanings = meanings_of(endpoint, self.objects(options).does(endpoint))
         for bound in self.definition.lower_bounds:
             fits = bool(meanings & set(bound.to))
@@ -211,7 +211,7 @@ class DefinedSystem:
         def apart(a: str, b: str) -> int:
             return int(plan.node(a).site != plan.node(b).site)
 
-        scene = self._asked(plan, options, target, endpoint, placement, apart)
+        scene = self._scene_of_request(plan, options, target, endpoint, placement, apart)
         known = self._promised(endpoint, options, scene)
         return None if known is None else float(known)
 
@@ -223,7 +223,7 @@ class DefinedSystem:
         With round-trip times that is its latency on the network alone. None where it is not known
         by construction, or depends on more than distances.
         """
-        scene = self._asked(plan, options, target, endpoint, "unknown", distance)
+        scene = self._scene_of_request(plan, options, target, endpoint, "unknown", distance)
         try:
             return self._promised(endpoint, options, {**scene, "near": _counted})
         except _CountedError:
@@ -232,9 +232,9 @@ class DefinedSystem:
     def leader_option(self, plan: Plan, options: Options) -> str | None:
         """Return the option with the node by which its promises go; None where there is none."""
         in_effect = self.scene(plan, options)["options"]
-        said = " ".join(self.definition.promised.values())
+        expressions = " ".join(self.definition.promised.values())
         for name, option in self.definition.options.items():
-            is_named = re.search(rf"\boptions\.{name}\b", said)
+            is_named = re.search(rf"\boptions\.{name}\b", expressions)
             if option.type == "node" and is_named and getattr(in_effect, name) is not None:
                 return name
         return None
@@ -246,7 +246,7 @@ class DefinedSystem:
                 return evaluate(expression, scene)
         return None
 
-    def _asked(
+    def _scene_of_request(
         self,
         plan: Plan,
         options: Options,
@@ -305,34 +305,28 @@ class DefinedSystem:
                     f"{plan.name}{did_you_mean(node, names)}. Correct the option, or leave it out."
                 )
         scene = self.scene(plan, options)
-        for wrong in timeouts.misfits(self.definition, options):
+        for wrong in timeouts.invalid(self.definition, options):
             raise UserError(f"{self.title}'s {wrong}. Correct its options.")
         for requirement in self.definition.require:
             if not evaluate(requirement.that, scene):
                 raise UserError(filled(requirement.error, scene))
 
-    @cached_property
-    def ready(self) -> Sequence[Step]:
-        """What is asked until a node serves; by default what is measured of it."""
-        definition = self.definition
-        if definition.ready:
-            return definition.ready
-        if definition.s3 is not None:
-            return [Step(name="S3", s3="ListBuckets")]
-        if definition.protocol == "http":
-            return [Step(name="port", tcp=definition.http.port)]
-        return [Step(name="port", tcp=definition.grpc.port)] if definition.grpc else []
+    def ready(self, options: Options) -> Sequence[Step]:
+        """Return what is requested until a node serves; by default what its protocol has."""
+        protocol = PROTOCOLS[self.api(options)]
+        section = self.definition.section(protocol)
+        return self.definition.ready or ([] if section is None else protocol.ready(section))
 
 
-def recipe_of(of: Program, name: str) -> Recipe | None:
+def recipe_of(owner: Program, name: str) -> Recipe | None:
     """Return how a program is brought into the cache under that name; None when it is not."""
-    if of.install is None or of.install.kind not in KINDS:
+    if owner.install is None or owner.install.kind not in KINDS:
         return None
 
-    install = of.install
+    install = owner.install
 
     def version(path: Path, environment: dict[str, str]) -> str:
         record = program.go_version(path, install.go) if install.go else None
-        return record or program.read_version(of, path, environment)
+        return record or program.read_version(owner, path, environment)
 
     return Recipe(name, install, version, KINDS[install.kind])

@@ -1,7 +1,7 @@
 """`system.yaml`: everything that wanlat knows of a store, as data.
 
-Keys whose value is an expression say so; all other texts may have ``{placeholders}``. Both are in
-`wanlat.systems.engine.text`. What YAML cannot say is a function in ``hooks.py`` beside it.
+Keys that have an expression are described so; all other texts may have ``{placeholders}``. Both are
+in `wanlat.systems.engine.text`. What YAML cannot express is a function in ``hooks.py`` beside it.
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import (
     AfterValidator,
-    Discriminator,
     Field,
     StrictStr,
-    Tag,
     ValidationInfo,
+    create_model,
     model_validator,
 )
 
+from wanlat.systems.engine.arguments import Argument
 from wanlat.systems.engine.endpoints import Request, lacks
-from wanlat.systems.engine.protocols import PROTOCOLS, Objects
-from wanlat.systems.engine.text import KNOWN, Expression, Json, Known, Template, Text
+from wanlat.systems.engine.protocols import PROTOCOLS, Objects, Protocol
+from wanlat.systems.engine.steps import HOOKS, Step, one_of
+from wanlat.systems.engine.text import KNOWN, Expression, Known, Template, Text
 from wanlat.topologies.findings import Finding, YamlError
 from wanlat.topologies.units import Duration, Fraction, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_lines import load_yaml_model
 from wanlat.topologies.yaml_model import YamlModel, refused, unique
 
-FILE, HOOKS = "system.yaml", "hooks.py"
+FILE = "system.yaml"
 SHIPPED = Path(__file__).parents[1]
 """Where the systems are that come with wanlat."""
 
@@ -52,23 +53,6 @@ def _pattern(text: str) -> str:
     except re.error as error:
         raise ValueError(f"{show(text)} is no regular expression: {error}") from error
     return text
-
-
-def _hook(name: str) -> str:
-    known = KNOWN.get()
-    functions = list(known.names["hooks"] or ()) if known else [name]
-    if name not in functions:
-        raise ValueError(
-            f"{HOOKS} has no function {show(name)}{did_you_mean(name, functions)}; it has "
-            f"{listing(functions) or 'none'}"
-        )
-    return name
-
-
-def _one_of(model: YamlModel, keys: Sequence[str]) -> list[Finding]:
-    given = [key for key in keys if getattr(model, key) is not None]
-    text = f"one of {listing(keys, 'or')} is wanted, not {len(given)} of them"
-    return [] if len(given) == 1 else [Finding((), text)]
 
 
 Pattern = Annotated[StrictStr, AfterValidator(_pattern)]
@@ -111,11 +95,11 @@ class Install(YamlModel):
 
     def misfits(self) -> list[Finding]:
         """It is of one kind, and pinned."""
-        found = _one_of(self, KINDS)
-        if not found and not self.version and self.kind not in ("path", "checkout"):
+        findings = one_of(self, KINDS)
+        if not findings and not self.version and self.kind not in ("path", "checkout"):
             text = "`version` is missing: what is measured must not change by itself"
-            found = [Finding((), text)]
-        return found
+            findings = [Finding((), text)]
+        return findings
 
     @property
     def kind(self) -> str:
@@ -151,13 +135,13 @@ class Install(YamlModel):
 
 
 class Version(YamlModel):
-    """How the program tells its version."""
+    """How the program reports its version."""
 
     run: list[str] = Field(default=["--version"], description="its arguments")
     match: Pattern = Field(default=r"(\d+(?:\.\d+)+\S*)", description="the group is the version")
     oldest: StrictStr | None = Field(default=None, description="what is older is refused")
     is_: StrictStr | None = Field(
-        default=None, alias="is", description="what it is, where the program does not tell"
+        default=None, alias="is", description="what it is, where the program does not report it"
     )
     label: Pattern | None = Field(
         default=None, description="the groups, joined by dashes, are the version in charts"
@@ -165,7 +149,7 @@ class Version(YamlModel):
 
 
 class Program(YamlModel):
-    """A program on this machine: what it is, how to get it, how it tells its version."""
+    """A program on this machine: what it is, how to get it, how it reports its version."""
 
     name: Name
     """what commands, samples and charts call it"""
@@ -176,7 +160,7 @@ class Program(YamlModel):
     install: Install | None = None
     """where `wanlat system install` gets it"""
     version: Version = Version()
-    """how it tells its version"""
+    """how it reports its version"""
 
 
 # -- options ---------------------------------------------------------------------------------
@@ -189,7 +173,7 @@ class Option(YamlModel):
         "integer", "number", "text", "boolean", "choice", "duration", "size", "node", "path"
     ] = Field(description="what a value is")
     description: StrictStr = ""
-    """what `wanlat system show` says of it"""
+    """what `wanlat system show` prints of it"""
     default: Any = None
     """where a study does not set it"""
     derived: Expression | None = Field(
@@ -261,7 +245,7 @@ class Requirement(YamlModel):
     that: Expression
     """true where it holds"""
     error: Text
-    """what the user is told where it does not"""
+    """the message where it does not"""
 
 
 class Need(YamlModel):
@@ -270,119 +254,10 @@ class Need(YamlModel):
     program: str
     """its name on PATH"""
     error: StrictStr
-    """what the user is told where it is absent"""
+    """the message where it is absent"""
 
 
-# -- steps and checks ------------------------------------------------------------------------
-
-
-class Http(YamlModel):
-    """A request that a node sends to itself. Its answer, JSON, is `answer`."""
-
-    port: Text | int
-    """of the node"""
-    path: Text
-    """with what follows a `?`"""
-    method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
-    """of the request"""
-    body: Json = Field(default=None, alias="json")
-    """the body"""
-    token: Text | None = Field(default=None, description="sent as a bearer token")
-    timeout: Duration | None = None
-    """of the request"""
-
-
-class Step(YamlModel):
-    """Something that is done or asked on nodes until it is as it should be."""
-
-    name: StrictStr = Field(description="what progress and errors call it")
-    at: Literal["each", "first"] = "each"
-    """on each node, or on the first alone"""
-    when: Expression | None = Field(default=None, description="else it is left out")
-    http: Http | None = None
-    """a request of the node to itself"""
-    tcp: Text | int | None = Field(default=None, description="a port that must be open")
-    log: Text | None = Field(default=None, description="what a printed line must contain")
-    run: list[Text] | None = Field(default=None, description="a command; `answer` is its output")
-    s3: Literal["ListBuckets"] | None = None
-    """a signed request that must succeed"""
-    hook: Annotated[StrictStr, AfterValidator(_hook)] | None = Field(
-        default=None, description="a function of hooks.py: (cluster, node, expected) -> why not"
-    )
-    status: list[int] = Field(default=[200])
-    """of `http`: what is right"""
-    where: Expression | None = Field(default=None, description="what must hold of the answer")
-    missing: Expression | None = Field(
-        default=None, description="the nodes that the answer lacks of those that are expected"
-    )
-    facts: dict[str, Expression] = Field(default_factory=dict, description="kept as `node.facts`")
-    once: bool = Field(default=False, description="a refusal ends the start")
-
-    def misfits(self) -> list[Finding]:
-        """It does one thing."""
-        return _one_of(self, ("http", "tcp", "log", "run", "s3", "hook"))
-
-
-class Arguments(YamlModel):
-    """Arguments that are there sometimes, or once for each value of a list."""
-
-    run: list[Text]
-    """the arguments"""
-    when: Expression | None = None
-    """else they are left out"""
-    each: Expression | None = Field(default=None, description="a list; its values are `each`")
-
-
-Argument = Annotated[
-    Annotated[Text, Tag("(text)")] | Annotated[Arguments, Tag("(mapping)")],
-    Discriminator(lambda raw: "(text)" if isinstance(raw, str) else "(mapping)"),
-]
-
-# -- what is asked ---------------------------------------------------------------------------
-
-
-class S3(YamlModel):
-    """Where and with which credentials a node answers S3."""
-
-    port: Text | int = "{ports.s3}"
-    """where it listens"""
-    region: Text = "us-east-1"
-    """that requests are signed for"""
-    access_key: Text
-    """that requests are signed with"""
-    secret_key: Text
-    """that requests are signed with"""
-
-
-class Grpc(YamlModel):
-    """Where a node answers gRPC; protos beside this file, or where an expression says."""
-
-    port: Text | int = "{ports.grpc}"
-    """where it listens"""
-    protos: Json = ()
-    """the .proto files"""
-    includes: Json = ()
-    """directories that their imports are looked for in"""
-    metadata: dict[str, Text] = Field(
-        default_factory=dict, description="what every call is sent with: a token"
-    )
-
-
-class HttpService(YamlModel):
-    """Where a node answers HTTP, and what every request is sent with."""
-
-    port: Text | int = "{ports.http}"
-    """where it listens"""
-    headers: dict[str, Text] = Field(default_factory=dict)
-    """of every request"""
-
-
-class Client(YamlModel):
-    """The program that makes the requests, on the client's node; `node` is the one to ask."""
-
-    command: list[Argument] = Field(description="`{here}` is this file's directory")
-    environment: dict[str, Text] = Field(default_factory=dict)
-    """added to its environment"""
+# -- the cluster --------------------------------------------------------------------------------
 
 
 class Stop(YamlModel):
@@ -424,13 +299,33 @@ class LowerBound(YamlModel):
     """the sentence of it"""
 
 
-class Definition(Program):
-    """A system: its program, options, configuration, start, readiness, and what is asked of it."""
+def _section(key: str) -> tuple[Any, Any]:
+    """Return the field with a section of protocols."""
+    sharing = [protocol for protocol in PROTOCOLS.values() if protocol.section_key == key]
+    names = listing(f"`{protocol.name}`" for protocol in sharing)
+    text = f"of protocol{'s' * (len(sharing) > 1)} {names}"
+    kind, default = sharing[0].section, sharing[0].default
+    return (kind if default else kind | None), Field(default=default, description=text)
+
+
+_SECTIONS = dict.fromkeys(protocol.section_key for protocol in PROTOCOLS.values())
+if TYPE_CHECKING:
+    _WithSections = Program
+else:
+    _WithSections = create_model(
+        "_WithSections", __base__=Program, **{key: _section(key) for key in _SECTIONS}
+    )
+
+
+class Definition(_WithSections):
+    """A system: its program, options, configuration, start, readiness, and requests."""
 
     version_: Literal[1] = Field(alias="schema", description="of this file's form")
     extends: str | None = Field(default=None, description="a shipped system this one adds to")
-    protocol: Text = "s3"
-    """how it is asked: `s3`, `bob`, `grpc`, `http`, `exec`"""
+    protocol: Text = Field(
+        default="s3",
+        description=f"how requests are made: {', '.join(f'`{name}`' for name in PROTOCOLS)}",
+    )
     nodes: dict[Literal["min", "max"], int] = Field(default_factory=dict)
     """how many it can have"""
     needs: list[Need] = Field(default_factory=list)
@@ -468,14 +363,6 @@ class Definition(Program):
         default_factory=list, description="how `bucket` is made, where S3 does not"
     )
     leader: Step | None = Field(default=None, description="a step that only the leader passes")
-    s3: S3 | None = None
-    """of protocol `s3`"""
-    grpc: Grpc | None = None
-    """of protocols `grpc` and `bob`"""
-    http: HttpService = HttpService()
-    """of protocol `http`"""
-    exec_: Client | None = Field(default=None, alias="exec")
-    """of protocol `exec`"""
     objects_on_disk: Text | None = Field(
         default=None,
         description="where in the node's directory a file serves an object, with `{key}`",
@@ -505,42 +392,47 @@ class Definition(Program):
         "differ",
     )
 
+    def section(self, protocol: Protocol[Any]) -> YamlModel | None:
+        """Return where and how a node answers over a protocol; None where that is not known."""
+        section: YamlModel | None = getattr(self, protocol.section_key)
+        return section
+
     def _unfit_objects(self) -> list[Finding]:
         """What works on objects is there, and carries what it must."""
-        usual = [name for each in PROTOCOLS.values() for name in each.objects.names.values()]
-        known, found = {*self.endpoints, *usual}, []
+        usual = PROTOCOLS[self.protocol].objects.names.values()
+        known, findings = {*self.endpoints, *usual}, []
         for operation, name in self.objects.names.items():
             why = lacks(self.endpoints[name], operation) if name in self.endpoints else None
             if name not in known:
                 near = did_you_mean(name, list(known))
                 why = f"`endpoints` has no {show(name)}{near}; it has {listing(self.endpoints)}"
             if why:
-                found.append(Finding(("objects", operation), why))
-        return found
+                findings.append(Finding(("objects", operation), why))
+        return findings
 
     def _unfit_timeouts(self) -> list[Finding]:
         """Each is set by an option, and follows at most one that follows none."""
-        found = []
+        findings = []
         for name, timeout in self.timeouts.items():
             option, follows = self.options.get(timeout.option), timeout.follows
             if option is None:
                 near = did_you_mean(timeout.option, list(self.options))
                 text = f"there is no option {show(timeout.option)}{near}"
-                found.append(Finding(("timeouts", name, "option"), text))
+                findings.append(Finding(("timeouts", name, "option"), text))
             elif option.type != "duration" or option.default is None:
                 text = f"option {show(timeout.option)} is no duration with a default"
-                found.append(Finding(("timeouts", name, "option"), text))
+                findings.append(Finding(("timeouts", name, "option"), text))
             if follows is None:
                 continue
-            leads = [each for each, one in self.timeouts.items() if one.follows is None]
+            leads = [other for other, its in self.timeouts.items() if its.follows is None]
             if follows.timeout not in leads:
                 near = did_you_mean(follows.timeout, leads)
                 text = f"{show(follows.timeout)} is no timeout that follows none{near}"
-                found.append(Finding(("timeouts", name, "follows", "timeout"), text))
+                findings.append(Finding(("timeouts", name, "follows", "timeout"), text))
             if follows.share and follows.at_most and follows.share > follows.at_most:
                 text = f"{follows.share} is more than `at_most`, {follows.at_most}"
-                found.append(Finding(("timeouts", name, "follows", "share"), text))
-        return found
+                findings.append(Finding(("timeouts", name, "follows", "share"), text))
+        return findings
 
     @model_validator(mode="before")
     @classmethod
@@ -550,7 +442,7 @@ class Definition(Program):
         if directory is None or not isinstance(raw, dict):
             return raw
         base = raw.get("extends")
-        bases = sorted(each.parent.name for each in SHIPPED.glob(f"*/{FILE}"))
+        bases = sorted(file.parent.name for file in SHIPPED.glob(f"*/{FILE}"))
         if base is not None and base not in bases:
             text = f"there is no system {show(base)}{did_you_mean(str(base), bases)}"
             raise refused([Finding(("extends",), text)])
@@ -565,7 +457,7 @@ class Definition(Program):
         return raw
 
     def misfits(self) -> list[Finding]:
-        """What it is asked is of its protocol, and that has all it needs; timeouts are its own."""
+        """Its requests are of its protocol, and that has all it needs; timeouts are its own."""
         return [*self._unfit_timeouts(), *self._unfit_requests()]
 
     def _unfit_requests(self) -> list[Finding]:
@@ -575,22 +467,22 @@ class Definition(Program):
             near, all_ = did_you_mean(self.protocol, list(PROTOCOLS)), listing(PROTOCOLS)
             text = f"{show(self.protocol)} is no protocol{near}; there are {all_}"
             return [Finding(("protocol",), text)]
-        found = []
-        section = {"s3": self.s3, "exec": self.exec_}.get(self.protocol, self.grpc)
-        if self.protocol == "http":
-            if self.http.port == HttpService().port and "http" not in self.ports:
-                found.append(Finding(("protocol",), "`ports` has no `http` to ask"))
-        elif section is None:
-            missing = "grpc" if self.protocol == "bob" else self.protocol
-            found.append(Finding(("protocol",), f"`{missing}` is missing, which says whom to ask"))
-        for name, each in self.endpoints.items():
-            if each.api != self.protocol:
-                text = f"this is a request of {each.api}, and the protocol is {self.protocol}"
-                found.append(Finding(("endpoints", name), text))
-            if each.prepare == "objects_on_disk" and self.objects_on_disk is None:
+        findings = []
+        protocol = PROTOCOLS[self.protocol]
+        section = self.section(protocol)
+        if section is None:
+            text = f"`{protocol.section_key}` is missing, which says whom to ask"
+            findings.append(Finding(("protocol",), text))
+        elif why := protocol.invalid(section, self.ports):
+            findings.append(Finding(("protocol",), why))
+        for name, endpoint in self.endpoints.items():
+            if endpoint.api != self.protocol:
+                text = f"this is a request of {endpoint.api}, and the protocol is {self.protocol}"
+                findings.append(Finding(("endpoints", name), text))
+            if endpoint.prepare == "objects_on_disk" and self.objects_on_disk is None:
                 text = "`objects_on_disk` is missing, which says where"
-                found.append(Finding(("endpoints", name, "prepare"), text))
-        return [*found, *self._unfit_objects()]
+                findings.append(Finding(("endpoints", name, "prepare"), text))
+        return [*findings, *self._unfit_objects()]
 
 
 _NODE = ("name", "site", "address", "directory", "data", "facts")
@@ -625,24 +517,27 @@ _JOINED = (
 
 
 def _shipped(home: Path) -> Any:
-    """Return what a shipped definition says, in words that are true in another directory too."""
+    """Return a shipped definition, with paths that are right in another directory too."""
     raw = _placed(yaml.safe_load((home / FILE).read_text("utf-8")), home)
-    raw["files"] = {name: str(home / each) for name, each in raw.get("files", {}).items()}
-    if isinstance(protos := raw.get("grpc", {}).get("protos"), list):
-        raw["grpc"]["protos"] = [str(home / each) for each in protos]
+    raw["files"] = {name: str(home / path) for name, path in raw.get("files", {}).items()}
+    for protocol in PROTOCOLS.values():
+        section = raw.get(protocol.section_key, {})
+        for key in protocol.file_keys:
+            if isinstance(section.get(key), list):
+                section[key] = [str(home / path) for path in section[key]]
     return raw
 
 
-def _placed(said: Any, home: Path) -> Any:
-    if isinstance(said, dict):
-        return {key: _placed(each, home) for key, each in said.items()}
-    if isinstance(said, list):
-        return [_placed(each, home) for each in said]
-    return said.replace("{here}", str(home)) if isinstance(said, str) else said
+def _placed(raw: Any, home: Path) -> Any:
+    if isinstance(raw, dict):
+        return {key: _placed(value, home) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return [_placed(value, home) for value in raw]
+    return raw.replace("{here}", str(home)) if isinstance(raw, str) else raw
 
 
 def _inherited(raw: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition with what it does not say itself; mappings are joined key by key."""
+    """Return a definition with what it lacks itself; mappings are joined key by key."""
     joined = {**base, **raw}
     for key, value in base.items():
         if key in _JOINED and isinstance(value, dict) and isinstance(joined[key], dict):
@@ -651,16 +546,16 @@ def _inherited(raw: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any
 
 
 def _names(raw: Any, hooks: ModuleType | None) -> dict[str, Any]:
-    def of(key: str) -> list[str]:
+    def keys_of(key: str) -> list[str]:
         within = raw.get(key) if isinstance(raw, dict) else None
-        return [str(each) for each in within] if isinstance(within, dict) else []
+        return [str(name) for name in within] if isinstance(within, dict) else []
 
     functions = [name for name in vars(hooks) if not name.startswith("_")] if hooks else []
     return {
-        **dict.fromkeys((*_ANYTHING, *of("values"))),
-        **dict.fromkeys(("options", "given"), of("options")),
+        **dict.fromkeys((*_ANYTHING, *keys_of("values"))),
+        **dict.fromkeys(("options", "given"), keys_of("options")),
         "node": _NODE,
-        "ports": of("ports"),
+        "ports": keys_of("ports"),
         "hooks": functions,
     }
 

@@ -1,7 +1,7 @@
 """Build a Go command into GOBIN: `python go_build.py PACKAGE VERSION`.
 
-By `go install`. That refuses a command whose module replaces others, as many do: such a one is
-built in an empty module that requires it, with the same replacements.
+By `go install`. That refuses a command with a module that replaces others, as many do: such a one
+is built in an empty module that requires it, with the same replacements.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ def main(package: str, version: str) -> int:
 
 
 def _module_of(package: str, version: str) -> dict[str, Any] | None:
-    """Return what `go mod download` says of the module that a package is in."""
+    """Return what `go mod download` reports of the module that a package is in."""
     parts = package.split("/")
     for end in range(len(parts), 1, -1):
-        found = _said("go", "mod", "download", "-json", f"{'/'.join(parts[:end])}@{version}")
-        if found is not None and "GoMod" in found:
-            return found
+        module = _json_of("go", "mod", "download", "-json", f"{'/'.join(parts[:end])}@{version}")
+        if module is not None and "GoMod" in module:
+            return module
     return None
 
 
 def _go_mod(module: dict[str, Any]) -> Iterator[str]:
-    own = _said("go", "mod", "edit", "-json", module["GoMod"]) or {}
+    own = _json_of("go", "mod", "edit", "-json", module["GoMod"]) or {}
     yield "module build"
     if "Go" in own:
         yield f"go {own['Go']}"
     yield f"require {module['Path']} {module['Version']}"
-    for each in own.get("Replace") or []:
-        old, new = each["Old"], each["New"]
+    for replacement in own.get("Replace") or []:
+        old, new = replacement["Old"], replacement["New"]
         if "Version" in new:  # else a directory beside it, which was released as a module, too
             before = f"{old['Path']} {old.get('Version', '')}"
             yield f"replace {before} => {new['Path']} {new['Version']}"
 
 
-def _said(*command: str) -> dict[str, Any] | None:
+def _json_of(*command: str) -> dict[str, Any] | None:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     return None if done.returncode else dict(json.loads(done.stdout))
 

@@ -1,6 +1,6 @@
 """Which files take part in a measurement of a system besides its program, and what they hold.
 
-A shipped definition is all of its directory. Of a user's own, whose directory may hold anything,
+A shipped definition is all of its directory. Of a user's own, which may hold anything,
 it is what the definition names: hooks, templates, .proto files, `{here}/…`, absolute paths, and
 modules beside a Python file that it imports. Then what its options name, what runs the program
 (java, python) and the packages of Python that its clients import.
@@ -20,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.systems.engine.cache import files_below, sha256_of
-from wanlat.systems.engine.definition import FILE, HOOKS, SHIPPED, Definition
+from wanlat.systems.engine.definition import FILE, SHIPPED, Definition
 from wanlat.systems.engine.options import Options
+from wanlat.systems.engine.protocols import PROTOCOLS, Protocol
+from wanlat.systems.engine.steps import HOOKS
+from wanlat.topologies.yaml_model import YamlModel
 
 _HERE = re.compile(r"\{here\}(?:/([^\s'\"{},;:\]*]*))?")
 _PATH = re.compile(r"(?<![\w.}/:{])(\.{0,2}/[^\s'\"{}\[\],;:=]+)")
@@ -33,7 +36,7 @@ _OF_THE_MACHINE = {"sh", "bash", "dash", "env", "unshare"}
 
 @dataclass(frozen=True)
 class Identity:
-    """What a manifest says of a system's definition and of all else that is run with it."""
+    """What a manifest has of a system's definition and of all else that is run with it."""
 
     files: Mapping[str, str]
     """The SHA-256 of each, by its name below the definition's directory, or its path."""
@@ -86,20 +89,29 @@ def _of_home(definition: Definition, home: Path) -> dict[str, Path]:
     if home.parent == SHIPPED:
         every = {path.name: path for path in sorted(home.iterdir()) if path.is_file()}
         return {name: path for name, path in every.items() if path.suffix not in (".md", ".toml")}
-    front, protos = definition.front, definition.grpc.protos if definition.grpc else ()
+    front = definition.front
     named = [FILE, HOOKS, *definition.files.values(), *(front.files.values() if front else ())]
-    named += protos if isinstance(protos, list | tuple) else []
-    found = {home / each for each in named}
+    for protocol, section in _sections(definition):
+        for value in (getattr(section, key) for key in protocol.file_keys):
+            named += value if isinstance(value, list | tuple) else []
+    files_named = {home / name for name in named}
     for text in _texts([home / FILE]):
-        found |= {path for each in _HERE.finditer(text) for path in _named(home, each[1])}
-        found |= {Path(each) for each in _PATH.findall(text) if each.startswith("/")}
-    files = {path for path in found if path.is_file()}
+        files_named |= {path for match in _HERE.finditer(text) for path in _named(home, match[1])}
+        files_named |= {Path(path) for path in _PATH.findall(text) if path.startswith("/")}
+    files = {path for path in files_named if path.is_file()}
     waiting = [path for path in files if path.suffix == ".py"]
     while waiting:
         new = _siblings(waiting.pop()) - files
         files |= new
         waiting += new
     return {_name(path, home): path for path in sorted(files)}
+
+
+def _sections(definition: Definition) -> Iterator[tuple[Protocol[Any], YamlModel]]:
+    """Yield the protocols that a definition has a section of, and that."""
+    for protocol in PROTOCOLS.values():
+        if (section := definition.section(protocol)) is not None:
+            yield protocol, section
 
 
 def _named(home: Path, below: str | None) -> Iterable[Path]:
@@ -122,16 +134,16 @@ def _texts(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _of_options(options: Options, program: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    paths_by_name: dict[str, Path] = {}
     for name in type(options).model_fields:
         for value in _values(getattr(options, name)):
             paths = [value] if isinstance(value, Path) else map(Path, _PATH.findall(value))
             for path in paths:
                 below = files_below(path) if path.is_dir() and isinstance(value, Path) else {}
-                found |= {f"{path}/{each}": file for each, file in below.items()}
+                paths_by_name |= {f"{path}/{inner}": file for inner, file in below.items()}
                 if path.is_file() and path.absolute() != program:
-                    found[str(path)] = path
-    return found
+                    paths_by_name[str(path)] = path
+    return paths_by_name
 
 
 def _values(value: Any) -> Iterator[str | Path]:
@@ -140,21 +152,25 @@ def _values(value: Any) -> Iterator[str | Path]:
     elif isinstance(value, Mapping):
         yield from _values(list(value.values()))
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _values(each)
+        for inner in value:
+            yield from _values(inner)
 
 
 def _interpreters(definition: Definition, files: Iterable[Path], program: Path) -> dict[str, Path]:
-    client = definition.exec_.command[:1] if definition.exec_ else []
+    client = [
+        word
+        for protocol, section in _sections(definition)
+        for word in protocol.command(section)[:1]
+    ]
     words = [need.program for need in definition.needs]
-    words += [str(each) for each in (*definition.command[:1], *client)]
+    words += [str(word) for word in (*definition.command[:1], *client)]
     words += [_shebang(program)]
-    found = {Path(each).name: shutil.which(each) for each in words if each and "{" not in each}
+    programs = {Path(word).name: shutil.which(word) for word in words if word and "{" not in word}
     if any("{python}" in text for text in _texts(files)):
-        found["python"] = sys.executable
+        programs["python"] = sys.executable
     return {
         f"program {name}": Path(path).resolve()
-        for name, path in found.items()
+        for name, path in programs.items()
         if path and name not in _OF_THE_MACHINE and Path(path).resolve() != program.resolve()
     }
 
@@ -178,20 +194,20 @@ def _imports(file: Path) -> set[str]:
         tree = ast.parse(file.read_bytes())
     except (OSError, ValueError, SyntaxError):
         return set()
-    found = set[str]()
+    names = set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {each.name.partition(".")[0] for each in node.names}
+            names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.partition(".")[0])
-    return found - sys.stdlib_module_names - {"wanlat"}
+            names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names - {"wanlat"}
 
 
 def _siblings(file: Path) -> set[Path]:
     """Return the modules beside a Python file that it imports: a script finds them first."""
     beside = [file.parent / name for name in _imports(file)]
     modules = {path.with_suffix(".py") for path in beside}
-    packages = {each for path in beside if path.is_dir() for each in files_below(path).values()}
+    packages = {file for path in beside if path.is_dir() for file in files_below(path).values()}
     return {path for path in modules | packages if path.is_file()}
 
 
@@ -206,7 +222,8 @@ def _packages(files: Iterable[Path]) -> dict[str, str]:
             names |= _imports(file)
         elif file.name == FILE:
             names |= set(_MODULE.findall(file.read_text("utf-8", "replace")))
-    return {each: version(each) for name in names for each in _distributions().get(name, ())}
+    packages = (package for name in names for package in _distributions().get(name, ()))
+    return {package: version(package) for package in packages}
 
 
 def _site_of(program: Path) -> Path | None:
@@ -220,16 +237,16 @@ def _site_of(program: Path) -> Path | None:
 
 def _packages_of_launcher(program: Path) -> dict[str, str]:
     site = _site_of(program)
-    return {each.name: each.version for each in distributions(path=[str(site)])} if site else {}
+    return {its.name: its.version for its in distributions(path=[str(site)])} if site else {}
 
 
 def _modules_of_launcher(program: Path) -> dict[str, Path]:
     """Return the modules that a script of a virtual environment starts: it has few lines itself."""
-    found: dict[str, Path] = {}
+    modules: dict[str, Path] = {}
     if site := _site_of(program):
         for name in _imports(program):
             below = files_below(site / name) if (site / name).is_dir() else {}
-            found |= {f"{name}/{each}": path for each, path in below.items()}
+            modules |= {f"{name}/{name_below}": path for name_below, path in below.items()}
             if (module := site / f"{name}.py").is_file():
-                found[module.name] = module
-    return found
+                modules[module.name] = module
+    return modules

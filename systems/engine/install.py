@@ -61,11 +61,11 @@ class Recipe:
 
     @property
     def title(self) -> str:
-        """Name and version, as messages say it."""
+        """Name and version, for messages."""
         return f"{self.name} {self.version}"
 
     def tools(self) -> list[str]:
-        """Check the tools that it needs; return what each says of its version. MachineError."""
+        """Check the tools that it needs; return the version that each prints. MachineError."""
         oldest = [self.install.tool]  # of the first
         return [
             check_tool(name, f"Building {self.title}", oldest.pop() if oldest else None)
@@ -75,7 +75,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Installed:
-    """A binary in the cache; all that was installed with it is as its receipt says."""
+    """A binary in the cache; all that was installed with it is as in its receipt."""
 
     path: Path
     receipt: Receipt
@@ -185,7 +185,7 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter, held: int) -> Insta
         f"{recipe.title}: {'resuming' if resumed else 'building'} {recipe.source}; "
         f"from nothing that takes {recipe.install.takes}. Log: {log}"
     )
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         with reporter.building(recipe.name) as show:
             for command in recipe.kind.commands(recipe.install, place):
@@ -196,7 +196,7 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter, held: int) -> Insta
             "from there"
         )
         raise
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     placed = _place(recipe, cache, place, seconds)
     shutil.rmtree(building, ignore_errors=True)
     _note_unpinned(recipe, placed.receipt, reporter)
@@ -211,17 +211,17 @@ def _place(recipe: Recipe, cache: Cache, place: Place, seconds: float) -> Instal
     """Make the finished build appear under its final name, whole or not at all."""
     file, kind = recipe.install.file, recipe.kind
     log = cache.log(recipe.name, recipe.install)
-    fitting = [each for each in place.out.glob(f"{kind.at}/{file}") if each.is_file()]
+    fitting = [path for path in place.out.glob(f"{kind.at}/{file}") if path.is_file()]
     if not fitting:
         raise InstallFailed(
             f"Building {recipe.title} ended well but left no {file}. The log: {log}"
         )
     built = fitting[0]
     if recipe.install.kind in ("go", "cargo"):
-        says = recipe.read_version(built, kind.needed(place.out))
-        if says != recipe.version:
+        reported = recipe.read_version(built, kind.needed(place.out))
+        if reported != recipe.version:
             raise InstallFailed(
-                f"The binary built for {recipe.title} says that it is version {says}. "
+                f"The binary built for {recipe.title} says that it is version {reported}. "
                 f"The log: {log}"
             )
     receipt = Receipt(

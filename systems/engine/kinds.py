@@ -32,8 +32,10 @@ class Place:
     work: Path
 
 
-def said(path: Path | str, *arguments: str, environment: dict[str, str] | None = None) -> str:
-    """Run a program that tells its version; return all it prints. Raises SystemMissing."""
+def version_output(
+    path: Path | str, *arguments: str, environment: dict[str, str] | None = None
+) -> str:
+    """Run a program that prints its version; return all it prints. Raises SystemMissing."""
     try:
         # stdin closed and a limit: a shim that asks questions must not hang the command.
         done = run(
@@ -75,10 +77,10 @@ def check_tool(name: str, purpose: str, oldest: str | None = None) -> str:
     if program is None:
         raise MachineError(f"{needs}, which is not on PATH. {way_out}")
     try:
-        told = said(program, "version" if name == "go" else "--version")
+        output = version_output(program, "version" if name == "go" else "--version")
     except SystemMissing as error:
         raise MachineError(f"{needs}, and {error}. {way_out}") from error
-    line = next(iter(told.strip().splitlines()), "")
+    line = next(iter(output.strip().splitlines()), "")
     if oldest and numbers(line) < numbers(oldest):
         raise MachineError(f"{needs} {oldest} or newer; this machine has: {line}. {way_out}")
     return line
@@ -97,7 +99,7 @@ class Kind:
     needed: Callable[[Path], dict[str, str]] = lambda _: {}
     """What its environment needs where it was put."""
     exact: Callable[[Install, Path], str] = lambda install, _: install.version
-    """Which version it is, where the one that was asked for leaves that open (`15.*`)."""
+    """Which version it is, where the requested one leaves that open (`15.*`)."""
     packages: Callable[[Path], dict[str, str]] = lambda _: {}
     """The versions of all packages that were installed, by their names."""
 
@@ -143,8 +145,9 @@ def _debian_version(install: Install, out: Path) -> str:
 
 
 def _debian_needs(out: Path) -> dict[str, str]:
-    found = {each.parent for each in out.glob("usr/lib/**/*.so*")} | set(out.glob("lib/*-linux-*"))
-    return {"LD_LIBRARY_PATH": ":".join(sorted(map(str, found)))} if found else {}
+    libraries = {file.parent for file in out.glob("usr/lib/**/*.so*")}
+    libraries |= set(out.glob("lib/*-linux-*"))
+    return {"LD_LIBRARY_PATH": ":".join(sorted(map(str, libraries)))} if libraries else {}
 
 
 def _pypi(install: Install, place: Place) -> list[list[str]]:
@@ -154,8 +157,8 @@ def _pypi(install: Install, place: Place) -> list[list[str]]:
 
 
 def _pypi_packages(out: Path) -> dict[str, str]:
-    found = {each.name: each.version for each in distributions(path=[str(out / "site")])}
-    return dict(sorted(found.items()))
+    packages = {its.name: its.version for its in distributions(path=[str(out / "site")])}
+    return dict(sorted(packages.items()))
 
 
 def unpinned(install: Install, packages: Mapping[str, str]) -> list[str]:
@@ -164,9 +167,10 @@ def unpinned(install: Install, packages: Mapping[str, str]) -> list[str]:
     """
     if install.pypi is None:
         return []
-    pinned = {_plain(each.partition("==")[0]) for each in install.also if "==" in each}
+    pinned = {_plain(pin.partition("==")[0]) for pin in install.also if "==" in pin}
     pinned.add(_plain(install.pypi))
-    return [f"{name}=={of}" for name, of in packages.items() if _plain(name) not in pinned]
+    others = {name: version for name, version in packages.items() if _plain(name) not in pinned}
+    return [f"{name}=={version}" for name, version in others.items()]
 
 
 def _plain(name: str) -> str:

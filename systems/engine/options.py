@@ -1,4 +1,4 @@
-"""Options of a system: what a study may say about it, and how a mistake in it is explained."""
+"""Options of a system: what a study may set, and how a mistake in it is explained."""
 
 from __future__ import annotations
 

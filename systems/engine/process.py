@@ -1,6 +1,6 @@
 """One store process on one node, so that it can be started again; and why it gave up.
 
-What an error says of that: the end of its log, and first of all whether its disk is full.
+What an error has of that: the end of its log, and first of all whether its disk is full.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class NodeProcess:
         """Send a signal that ends the process, on purpose: `died` does not report it.
 
         What the process has started gets it too: the program may be a script that starts a store.
-        It may not have ended yet when this returns; `Process.ended_ns` tells when it has.
+        It may not have ended yet when this returns; `Process.ended_ns` is when it has.
         """
         self.stopped = True
         if self.process is not None and self.process.poll() is None:
@@ -94,15 +94,15 @@ class NodeProcess:
             return log.read().decode("utf-8", "replace")
 
     def died(self) -> int | None:
-        """Return the exit code (negative: the signal) when it ended and nobody stopped it."""
+        """Return the exit code (negative: the signal) when it ended and was not stopped."""
         if self.stopped or self.process is None:
             return None
         return self.process.poll()
 
     def failure(self, what: str) -> SystemFailed:
-        """Return the error that says what went wrong, with the end of the log.
+        """Return the error of what went wrong, with the end of the log.
 
-        Where the node's disk is full it says so first: the log often does not.
+        Where the node's disk is full that comes first: the log often does not.
         """
         full = what_is_full([self.home]) if self.home else None
         room = f" {full}. {_WAYS_OUT}" if full else ""
@@ -112,22 +112,22 @@ class NodeProcess:
         )
 
     def check(self) -> None:
-        """Raise SystemFailed when the process ended and nobody stopped it."""
+        """Raise SystemFailed when the process ended and was not stopped."""
         code = self.died()
         if code is not None:
             raise self.failure(f"its process {how_it_ended(code)}")
 
-    def when_died(self, tell: Callable[[str], object]) -> None:
-        """Have ``tell`` called, from another thread, with what there is to say once it has died.
+    def on_exit(self, report: Callable[[str], object]) -> None:
+        """Have ``report`` called, from another thread, with its error once it has died.
 
-        That is what `check` would raise, and nothing when somebody stopped it.
+        That is what `check` would raise, and nothing when it was stopped.
         """
 
         def ended(_: Process) -> None:
             try:
                 self.check()
             except WanlatError as error:
-                tell(str(error))
+                report(str(error))
 
         if self.process is not None:
             self.process.when_ended(ended)
@@ -141,7 +141,7 @@ _WIDTH = 400
 
 
 def last_lines(log: Path) -> str:
-    """Return the last lines of a log, indented; says so when there are none."""
+    """Return the last lines of a log, indented; a note when there are none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _BYTES))
@@ -165,24 +165,24 @@ _LEAST_SHARE = 0.01
 
 
 def what_is_full(directories: Iterable[Path]) -> str | None:
-    """Return a sentence on the first directory whose file system has no room, None when all have.
+    """Return a sentence on the first directory on a file system without room, None when all have.
 
-    No room: less than 1 % of it or 1 MiB, or no inodes. A directory that cannot be looked at has
-    nothing to say.
+    No room: less than 1 % of it or 1 MiB, or no inodes. A directory that cannot be looked at is
+    left out.
     """
     for directory in directories:
         try:
-            found = os.statvfs(directory)
+            status = os.statvfs(directory)
         except OSError:
             continue
         within = re.fullmatch(r"/proc/\d+/root(/.*)", str(directory))
         named = f"{within[1]}, which is the lab's own," if within else directory
-        size_bytes = found.f_blocks * found.f_frsize
-        free_bytes = found.f_bavail * found.f_frsize
+        size_bytes = status.f_blocks * status.f_frsize
+        free_bytes = status.f_bavail * status.f_frsize
         if size_bytes and free_bytes < max(_LEAST_BYTES, size_bytes * _LEAST_SHARE):
             sizes = f"{_rough(free_bytes)} of {_rough(size_bytes)} are left"
             return f"The disk of {named} is full: {sizes}"
-        if found.f_files and not found.f_favail:
+        if status.f_files and not status.f_favail:
             return f"The disk of {named} is full: it has no inodes left"
     return None
 

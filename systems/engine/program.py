@@ -14,7 +14,7 @@ from wanlat.emulator.interpreter import which
 from wanlat.systems.engine.cache import Cache, Receipt, sha256_of, state_of
 from wanlat.systems.engine.definition import SHIPPED, Program
 from wanlat.systems.engine.install import find_installed
-from wanlat.systems.engine.kinds import said
+from wanlat.systems.engine.kinds import version_output
 from wanlat.systems.engine.text import numbers
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError
@@ -100,8 +100,8 @@ _NOT_ON_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 def find(program: Program, directory: Path, name: str | None = None) -> Binary:
     """Return the binary that the environment names, else the one that is there or was installed.
 
-    ``directory`` is the definition's; ``name`` the system's whose program it is, if another's.
-    Raises SystemMissing, which says how to get it, and MachineError when it was changed.
+    ``directory`` is the definition's; ``name`` that of the system with this program, if another's.
+    Raises SystemMissing with how to get it, and MachineError when it was changed.
     """
     install, title = program.install, program.title or program.name
     known = name or program.name
@@ -123,13 +123,13 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
             raise SystemMissing(str(error)) from error
     if install.kind == "path":
         own = directory / install.source
-        found = str(own) if own.is_file() else which(install.source)
-        found = found or next((each for each in install.also if Path(each).is_file()), None)
-        if found is None:
+        place = str(own) if own.is_file() else which(install.source)
+        place = place or next((other for other in install.also if Path(other).is_file()), None)
+        if place is None:
             places = listing([f"there is no `{install.source}` on PATH", *install.also], "nor")
             way_out = how_to_get(program, directory)
             raise SystemMissing(f"{title} is not on this machine: {places}. To get it: {way_out}.")
-        return of_file(program, Path(found).absolute())
+        return of_file(program, Path(place).absolute())
     on_path = which(install.file) or shutil.which(install.file, path=_NOT_ON_PATH)
     if install.path_too and on_path:
         return of_file(program, Path(on_path).absolute())
@@ -155,7 +155,7 @@ _KNOWN: dict[tuple[object, ...], Binary] = {}
 
 
 def of_file(program: Program, path: Path) -> Binary:
-    """Return a binary that is asked for its version, again where its file was changed since.
+    """Return a binary with its version, read again where its file was changed since.
 
     Raises SystemMissing.
     """
@@ -172,12 +172,12 @@ def of_file(program: Program, path: Path) -> Binary:
 
 def label(program: Program, version: str) -> str:
     """Return what a chart calls a version."""
-    found = program.version.label and re.search(program.version.label, version)
-    return "-".join(found.groups()) if found else version
+    match = program.version.label and re.search(program.version.label, version)
+    return "-".join(match.groups()) if match else version
 
 
 def read_version(program: Program, path: Path, environment: dict[str, str] | None = None) -> str:
-    """Ask a program for its version; where a Go program does not tell, read the linker's record.
+    """Run a program for its version; where a Go program prints none, read the linker's record.
 
     Raises SystemMissing when it cannot be run, is another program, or is too old.
     """
@@ -188,15 +188,15 @@ def read_version(program: Program, path: Path, environment: dict[str, str] | Non
     title = program.title or program.name
     way_out = "Correct `version` of its definition; of a program that never tells, `is:` says it."
     try:
-        told = said(path, *program.version.run, environment=environment)
+        output = version_output(path, *program.version.run, environment=environment)
     except SystemMissing as error:
         if record is None:
             raise SystemMissing(f"{error}. {way_out}") from error
-        told = ""
-    found = re.search(program.version.match, told, re.MULTILINE)
-    version = found[1] if found else record
+        output = ""
+    match = re.search(program.version.match, output, re.MULTILINE)
+    version = match[1] if match else record
     if not version:
-        line = printable(next(iter(told.strip().splitlines()), ""))
+        line = printable(next(iter(output.strip().splitlines()), ""))
         raise SystemMissing(
             f"{path} does not look like {title}: its version is {line!r}. {way_out}"
         )
@@ -215,8 +215,8 @@ def go_version(path: Path, package: str) -> str | None:
     Such as ``v1.2.3``; None when Go's linker left no record (src/debug/buildinfo in Go's source),
     or it is of another module.
     """
-    found = re.findall(rb"\n(?:mod|dep)\t(\S+)\t(\S+)", path.read_bytes())
-    versions = {str(mod, "utf-8", "replace"): str(version, "utf-8") for mod, version in found}
+    modules = re.findall(rb"\n(?:mod|dep)\t(\S+)\t(\S+)", path.read_bytes())
+    versions = {str(mod, "utf-8", "replace"): str(version, "utf-8") for mod, version in modules}
     having = [mod for mod in versions if f"{package}/".startswith(f"{mod}/")]
     version = versions[max(having, key=len)] if having else "(devel)"
     return None if version == "(devel)" else version

@@ -13,7 +13,7 @@ _PLAIN_EVERY_S = 15.0
 
 
 class Reporter:
-    """What an installation tells, by default on standard error."""
+    """What an installation prints, by default on standard error."""
 
     def __init__(self, console: Console | None = None, every_s: float = _PLAIN_EVERY_S) -> None:
         self._console = console or Console(stderr=True)
@@ -26,13 +26,13 @@ class Reporter:
     @contextmanager
     def building(self, title: str) -> Iterator[Callable[[str], None]]:
         """Show one build while the context is open; call what it yields with what it does now."""
-        begun = last = time.monotonic()
+        started = last = time.monotonic()
         with self._console.status(escape(title)) as status:
 
             def show(doing: str) -> None:
                 nonlocal last
                 now = time.monotonic()
-                text = f"{title}: {elapsed(now - begun)}: {doing}"
+                text = f"{title}: {elapsed(now - started)}: {doing}"
                 if self._console.is_interactive:
                     status.update(escape(text))
                 elif now - last >= self._every_s:

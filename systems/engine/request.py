@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from wanlat.systems.engine.protocols import S3Target
+from wanlat.systems.engine.protocols.s3 import S3Target
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
@@ -26,7 +26,7 @@ PATIENCE_S = 2.0  # for an answer that needs nobody else
 
 
 class NoAnswer(Exception):
-    """Nobody answered, or not in that protocol, or not in time. The message says which."""
+    """There was no answer, or not in that protocol, or not in time. The message has which."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Answer:
         return f"HTTP {self.status} {text[:200]}".rstrip()
 
 
-def ask(
+def send(
     lab: Lab,
     node: str,
     port: int,

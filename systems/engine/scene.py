@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from wanlat.systems.engine.definition import Arguments, Definition
+from wanlat.systems.engine.definition import Definition
 from wanlat.systems.engine.options import Options
-from wanlat.systems.engine.text import Scene, evaluate, fill, filled
+from wanlat.systems.engine.text import Scene, evaluate
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
@@ -62,7 +62,7 @@ def scene_of(
     nodes: Iterable[Node] | None = None,
 ) -> dict[str, Any]:
     """Return what is known before a start; options have their values in effect. UserError."""
-    every = list(nodes or (Node(each.name, each.site, each.address) for each in plan.nodes))
+    every = list(nodes or (Node(known.name, known.site, known.address) for known in plan.nodes))
     options = SimpleNamespace(**dict(given))
     scene: dict[str, Any] = {
         "plan": plan,
@@ -84,11 +84,11 @@ def scene_of(
 def at(scene: Scene, node: Node) -> dict[str, Any]:
     """Return a scene as one of its nodes sees it."""
     nodes = scene["nodes"]
-    place = next(index for index, each in enumerate(nodes) if each.name == node.name)
+    place = next(index for index, other in enumerate(nodes) if other.name == node.name)
     return {
         **scene,
         "node": node,
-        "peers": [each for each in nodes if each is not node],
+        "peers": [other for other in nodes if other is not node],
         "later": nodes[place + 1 :],
     }
 
@@ -101,21 +101,3 @@ def recorded(definition: Definition, given: Options, scene: Scene) -> dict[str, 
     values = in_effect.model_dump(mode="json")
     values |= {name: evaluate(text, scene) for name, text in definition.recorded.items()}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def argv_of(arguments: Sequence[str | Arguments], scene: Scene) -> list[str]:
-    """Return a command line with its placeholders filled in."""
-    argv: list[str] = []
-    for argument in arguments:
-        if isinstance(argument, str):
-            argv += map(str, listed(fill(argument, scene)))
-        elif argument.when is None or evaluate(argument.when, scene):
-            values = [None] if argument.each is None else evaluate(argument.each, scene)
-            for value in values:
-                argv += [filled(word, {**scene, "each": value}) for word in argument.run]
-    return argv
-
-
-def listed(value: Any) -> list[Any]:
-    """Return a list as it is, and anything else as the only one of a list."""
-    return list(value) if isinstance(value, list | tuple) else [value]

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wanlat.systems.engine.arguments import argv_of, listed
 from wanlat.systems.engine.cluster import Cluster
 from wanlat.systems.engine.defined import DefinedSystem
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.program import Binary
-from wanlat.systems.engine.scene import Node, argv_of, at, listed, of_lab, recorded, scene_of
+from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
 from wanlat.systems.engine.text import evaluate, fill, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError
@@ -37,12 +38,12 @@ class System(DefinedSystem):
         on_progress: Callable[[str], None],
         binary: Binary | None = None,
         *,
-        asked: Sequence[str] = (),
+        targets: Sequence[str] = (),
         before: Callable[[Cluster], object] = lambda _: None,
     ) -> Cluster:
         """Start one process a node and return once every node serves requests.
 
-        ``binary`` is what to start; None looks for it. ``asked`` are the nodes that requests will
+        ``binary`` is what to start; None looks for it. ``targets`` are the nodes that requests will
         be sent to, where what stands before a cluster stands; none: the first. ``before`` is called
         once everything is configured and nothing runs.
 
@@ -68,7 +69,7 @@ class System(DefinedSystem):
             for node in cluster.nodes.values():
                 node.start(lab)
             cluster.make_ready(wait)
-            cluster.standing = self.stand_before(cluster, log_dir, asked)
+            cluster.standing = self.stand_before(cluster, log_dir, targets)
             for front in cluster.standing.values():
                 front.start(lab)
             cluster.await_fronts(Wait(cluster.standing, wait.remaining_s, on_progress))
@@ -86,8 +87,8 @@ class System(DefinedSystem):
         for node in nodes:
             node.home.mkdir(parents=True, exist_ok=True)
             for directory in definition.directories:
-                for each in listed(fill(directory, at(scene, node))):
-                    (node.home / each).mkdir(parents=True, exist_ok=True)
+                for name in listed(fill(directory, at(scene, node))):
+                    (node.home / name).mkdir(parents=True, exist_ok=True)
         self._hooked("check_nodes", scene)
         processes = [self._process(node, at(scene, node), binary, log_dir) for node in nodes]
         in_effect = recorded(definition, options, scene)
@@ -115,7 +116,7 @@ class System(DefinedSystem):
         return self.definition.install.file if self.definition.install else self.name
 
     def stand_before(
-        self, cluster: Cluster, log_dir: Path, asked: Sequence[str]
+        self, cluster: Cluster, log_dir: Path, targets: Sequence[str]
     ) -> dict[str, NodeProcess]:
         """Return what is to stand before a cluster that serves, by node; start nothing."""
         front = self.definition.front
@@ -123,7 +124,7 @@ class System(DefinedSystem):
             return {}
         (its,) = cluster.beside
         chosen = evaluate(front.at, cluster.scene) if front.at else None
-        names = [chosen] if chosen else list(asked) or [next(iter(cluster.nodes))]
+        names = [chosen] if chosen else list(targets) or [next(iter(cluster.nodes))]
         fronts = {}
         for name in dict.fromkeys(names):
             node = cluster.node(name)

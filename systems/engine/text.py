@@ -1,4 +1,4 @@
-"""What a definition says in text: expressions, texts with ``{placeholders}``, template files.
+"""What a definition has as text: expressions, texts with ``{placeholders}``, template files.
 
 One language for all of it, Jinja2's expressions. In a text, ``{expression}`` stands for its value
 and ``{nodes:TEXT}`` for TEXT once for every node, joined by commas; a text that is nothing but one
@@ -37,8 +37,8 @@ def derive(purpose: str, digits: int = 64) -> str:
 
 def numbers(text: str) -> tuple[int, ...]:
     """Return the first dotted number in a text as a tuple, () when there is none."""
-    found = re.search(r"\d+(?:\.\d+)+", text)
-    return tuple(int(part) for part in found.group().split(".")) if found else ()
+    match = re.search(r"\d+(?:\.\d+)+", text)
+    return tuple(int(part) for part in match.group().split(".")) if match else ()
 
 
 def _environment(undefined: type[Undefined]) -> Environment:
@@ -100,15 +100,15 @@ _LITERALS = {"{{": "{", "}}": "}"}
 @cache
 def parts(text: str) -> tuple[str | Slot, ...]:
     """Split a text at its placeholders. Raises ValueError for a brace that is not closed."""
-    found: list[str | Slot] = []
+    pieces: list[str | Slot] = []
     for part in _PART.finditer(text):
         if part[0] == "{":
             raise ValueError(
                 f"a brace is not closed in {show(text)}; one that is meant is written {{{{"
             )
         inner, literal = part["inner"], part[0]
-        found.append(_slot(inner) if inner is not None else _LITERALS.get(literal, literal))
-    return tuple(found)
+        pieces.append(_slot(inner) if inner is not None else _LITERALS.get(literal, literal))
+    return tuple(pieces)
 
 
 def _slot(inner: str) -> Slot:
@@ -119,15 +119,15 @@ def _slot(inner: str) -> Slot:
 def fill(value: Any, scene: Scene) -> Any:
     """Return a value with the placeholders of all texts in it filled in. Raises UserError."""
     if isinstance(value, Mapping):
-        return {key: fill(each, scene) for key, each in value.items()}
+        return {key: fill(inner, scene) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [fill(each, scene) for each in value]
+        return [fill(inner, scene) for inner in value]
     if not isinstance(value, str):
         return value
-    found = parts(value)
-    if len(found) == 1 and isinstance(found[0], Slot) and found[0].joined is None:
-        return evaluate(found[0].text, scene)
-    return "".join(each if isinstance(each, str) else _text(each, scene) for each in found)
+    pieces = parts(value)
+    if len(pieces) == 1 and isinstance(pieces[0], Slot) and pieces[0].joined is None:
+        return evaluate(pieces[0].text, scene)
+    return "".join(piece if isinstance(piece, str) else _text(piece, scene) for piece in pieces)
 
 
 def filled(value: str, scene: Scene) -> str:
@@ -138,8 +138,8 @@ def filled(value: str, scene: Scene) -> str:
 
 def _text(slot: Slot, scene: Scene) -> str:
     if slot.joined is not None:
-        each = (filled(slot.text, {**scene, "node": node}) for node in scene[slot.joined])
-        return ",".join(each)
+        texts = (filled(slot.text, {**scene, "node": node}) for node in scene[slot.joined])
+        return ",".join(texts)
     return filled(f"{{{slot.text}}}", scene)
 
 
@@ -172,7 +172,7 @@ def _wrong_names(tree: nodes.Template) -> Iterator[str]:
     known = KNOWN.get()
     if known is None:
         return
-    bound = {each.name for each in tree.find_all(nodes.Name) if each.ctx == "store"}
+    bound = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
     for name in tree.find_all(nodes.Name):
         if name.name not in bound and name.name not in known.names:
             names = sorted(known.names)
@@ -204,11 +204,11 @@ def _check_expression(expression: str) -> str:
 
 
 def _check_text(text: str) -> str:
-    for each in parts(text):
-        if isinstance(each, Slot) and each.joined is None:
-            _check_expression(each.text)
-        elif isinstance(each, Slot):
-            _check_text(each.text)
+    for part in parts(text):
+        if isinstance(part, Slot) and part.joined is None:
+            _check_expression(part.text)
+        elif isinstance(part, Slot):
+            _check_text(part.text)
     return text
 
 
@@ -216,8 +216,8 @@ def _check_all(value: Any) -> Any:
     if isinstance(value, str):
         _check_text(value)
     elif isinstance(value, Mapping | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            _check_all(each)
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            _check_all(inner)
     return value
 
 

@@ -16,12 +16,12 @@ def _exact(number: float) -> Exact:
     return Exact(repr(float(number)))
 
 
-def _multiple(of: Duration, times: Exact) -> Duration:
-    return Duration(round(of.ns * times))
+def _multiple(duration: Duration, times: Exact) -> Duration:
+    return Duration(round(duration.ns * times))
 
 
 def default(definition: Definition, name: str) -> Duration:
-    """Return what a timeout is where no study says otherwise."""
+    """Return what a timeout is where no study sets it."""
     timeout = definition.timeouts[name]
     option = Duration.parse(definition.options[timeout.option].default)
     return _multiple(option, _exact(timeout.times))
@@ -62,20 +62,20 @@ def entries(definition: Definition, options: Options) -> list[dict[str, Any]]:
     ]
 
 
-def misfits(definition: Definition, options: Options) -> Iterator[str]:
-    """Say which timeouts with these options the store does not take, and why."""
+def invalid(definition: Definition, options: Options) -> Iterator[str]:
+    """Yield which timeouts with these options the store does not take, and why."""
     values = in_effect(definition, options)
     for name, timeout in definition.timeouts.items():
-        value, said = values[name], f"timeout {name} is {values[name]}"
+        value, stated = values[name], f"timeout {name} is {values[name]}"
         if timeout.least is not None and value < timeout.least:
-            yield f"{said}, and at least {timeout.least}"
+            yield f"{stated}, and at least {timeout.least}"
         if timeout.most is not None and value > timeout.most:
-            yield f"{said}, and at most {timeout.most}"
+            yield f"{stated}, and at most {timeout.most}"
         follows = timeout.follows
         if follows is not None and follows.at_most is not None:
             other = values[follows.timeout]
             if value.ns > other.ns * _exact(float(follows.at_most)):
-                yield f"{said}, and at most {follows.at_most} of {follows.timeout}, {other}"
+                yield f"{stated}, and at most {follows.at_most} of {follows.timeout}, {other}"
 
 
 def options_of(
@@ -85,16 +85,16 @@ def options_of(
 
     ``kept``: options that stay as they are.
     """
-    found: dict[str, str] = {}
-    for each, timeout in definition.timeouts.items():
+    options: dict[str, str] = {}
+    for other, timeout in definition.timeouts.items():
         share, follows = Exact(1), timeout.follows
-        if each != name:
+        if other != name:
             if follows is None or follows.timeout != name or timeout.option in kept:
                 continue
-            share = _share(definition, each)
+            share = _share(definition, other)
         wanted = _multiple(value, share / _exact(timeout.times))
-        found.setdefault(timeout.option, str(wanted))
-    return found
+        options.setdefault(timeout.option, str(wanted))
+    return options
 
 
 def tried(definition: Definition, name: str) -> list[Duration]:

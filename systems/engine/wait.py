@@ -12,7 +12,7 @@ from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.request import NoAnswer
 
 _POLL_S = 0.1
-_TELL_EVERY_S = 1.0
+_REPORT_EVERY_S = 1.0
 
 WhyNot = Callable[[str], str | None]
 """Takes a node's name; returns why it is not ready yet, None when it is."""
@@ -32,16 +32,16 @@ class Wait:
         self._timeout_s = timeout_s
         self._on_progress = on_progress
         self._poll_s = poll_s
-        self._begun = time.monotonic()
-        self._told_s = 0.0
+        self._started = time.monotonic()
+        self._reported_s = 0.0
 
     @property
     def remaining_s(self) -> float:
         """Seconds until the deadline; never below a tenth, for use as a socket's time-out."""
         return max(self._timeout_s - self._elapsed_s(), 0.1)
 
-    def each(self, step: str, why_not: WhyNot, names: Iterable[str] | None = None) -> None:
-        """Ask all nodes (or those in ``names``), again and again, until each one is ready.
+    def for_all(self, step: str, why_not: WhyNot, names: Iterable[str] | None = None) -> None:
+        """Poll all nodes (or those in ``names``), until each one is ready.
 
         NoAnswer raised by ``why_not`` is a reason too; what else it raises is raised here. A
         process that ends, of whichever node, ends the wait at once, also while another node's
@@ -53,7 +53,7 @@ class Wait:
         count, over = len(reasons), threading.Event()
         answers: queue.SimpleQueue[tuple[str, str | BaseException | None]] = queue.SimpleQueue()
 
-        def ask(name: str) -> None:
+        def poll(name: str) -> None:
             answer: str | BaseException | None = ""
             while isinstance(answer, str) and not over.is_set():
                 try:
@@ -66,10 +66,10 @@ class Wait:
                 if answer is not None:
                     over.wait(self._poll_s)
 
-        self._tell(step, 0, count)
+        self._report(step, 0, count)
         for name in reasons:
             # A daemon: Ctrl-C must not wait for an answer that may take until the deadline.
-            threading.Thread(target=ask, args=(name,), name=f"ask {name}", daemon=True).start()
+            threading.Thread(target=poll, args=(name,), name=f"poll {name}", daemon=True).start()
         try:
             while reasons:
                 self._watch(step, reasons)
@@ -81,7 +81,7 @@ class Wait:
                         reasons[name] = answer
                         continue
                     del reasons[name]
-                    self._tell(step, count - len(reasons), count)
+                    self._report(step, count - len(reasons), count)
         finally:
             over.set()
 
@@ -97,14 +97,14 @@ class Wait:
         )
 
     def _elapsed_s(self) -> float:
-        return time.monotonic() - self._begun
+        return time.monotonic() - self._started
 
-    def _tell(self, step: str, done: int, count: int) -> None:
-        """Tell the beginning of a step, and then how far it is, now and then."""
+    def _report(self, step: str, done: int, count: int) -> None:
+        """Report the beginning of a step, and then how far it is, now and then."""
         elapsed_s = self._elapsed_s()
-        if done and elapsed_s - self._told_s < _TELL_EVERY_S:
+        if done and elapsed_s - self._reported_s < _REPORT_EVERY_S:
             return
-        self._told_s = elapsed_s
+        self._reported_s = elapsed_s
         # A step that one node does on behalf of all has nothing to count.
         counted = f": {done} of {count} nodes" if count == len(self._nodes) else ""
         self._on_progress(f"{step}{counted} ({elapsed_s:.1f} s)")

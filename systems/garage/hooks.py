@@ -1,4 +1,4 @@
-"""What YAML cannot say of Garage: its lists of nodes, and where its copies may be."""
+"""What YAML cannot express of Garage: its lists of nodes, and where its copies may be."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def addresses(nodes: Iterable[Node], ports: Any) -> list[str]:
-    """Return ``id@address:port`` of the nodes whose identity is known."""
+    """Return ``id@address:port`` of the nodes with a known identity."""
     known = (node for node in nodes if hasattr(node.facts, "id"))
     return [f"{node.facts.id}@{node.address}:{ports.rpc}" for node in known]
 

@@ -1,4 +1,4 @@
-"""What YAML cannot say of GridFS over HTTP: where its program is, for what extends it too."""
+"""What YAML cannot express of GridFS over HTTP: where its program is, for what extends it too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MinIO's grid: what its nodes ask each other for over a websocket, by the handler's name.
+"""MinIO's grid: what its nodes request of each other over a websocket, by the handler's name.
 
 A websocket frame (RFC 6455) holds a message of seven values in MessagePack: number of the call,
 sequence, deadline, handler, operation, flags, payload (MinIO's internal/grid/msg.go). Handlers are
@@ -26,7 +26,7 @@ _NAMED_AT_MOST = 3
 
 
 class GridMessages:
-    """The calls seen so far, so that an answer, which has only a number, can be told."""
+    """The calls seen so far, so that an answer, which has only a number, can be labelled."""
 
     def __init__(self) -> None:
         self._handlers: dict[tuple[int, int], str] = {}
@@ -34,9 +34,9 @@ class GridMessages:
     def label(self, payload: bytes, connection: int, *, is_request: bool) -> str | None:  # noqa: ARG002
         """ "LockLock", "reply to LockLock", "ping"; None for what is no message of the grid."""
         names = [self._name(message, connection) for message in _messages(payload)]
-        told = list(dict.fromkeys(name for name in names if name))
-        more = f" + {len(told) - _NAMED_AT_MOST} more" if len(told) > _NAMED_AT_MOST else ""
-        return " + ".join(told[:_NAMED_AT_MOST]) + more or None
+        known = list(dict.fromkeys(name for name in names if name))
+        more = f" + {len(known) - _NAMED_AT_MOST} more" if len(known) > _NAMED_AT_MOST else ""
+        return " + ".join(known[:_NAMED_AT_MOST]) + more or None
 
     def _name(self, message: Message, connection: int) -> str | None:
         if message.operation == _REQUEST:
@@ -46,8 +46,8 @@ class GridMessages:
             self._handlers[connection, message.number] = name
             return name
         if message.operation == _RESPONSE:
-            asked = self._handlers.pop((connection, message.number), None)
-            return f"reply to {asked}" if asked else "reply"
+            call = self._handlers.pop((connection, message.number), None)
+            return f"reply to {call}" if call else "reply"
         return _OPERATIONS.get(message.operation)
 
 

@@ -1,4 +1,4 @@
-"""What YAML cannot say of MinIO: its erasure sets, its drives, its grid's messages.
+"""What YAML cannot express of MinIO: its erasure sets, its drives, its grid's messages.
 
 Sources: MinIO's code at the pinned version (cmd/endpoint-ellipses.go for set sizes,
 internal/config/storageclass for parity, internal/grid for messages).
@@ -96,7 +96,8 @@ def urls(nodes: Sequence[Node], drives: int, port: int) -> list[str]:
 
     One by one: the nodes' addresses make no pattern.
     """
-    places = [(node, f"{node.directory}/{each}") for each in directories(drives) for node in nodes]
+    names = directories(drives)
+    places = [(node, f"{node.directory}/{drive}") for drive in names for node in nodes]
     if len(nodes) == 1:
         return [place for _, place in places]
     return [f"http://{node.address}:{port}{place}" for node, place in places]
@@ -142,7 +143,7 @@ def _no_direct_io(detail: str) -> MachineError:
 
 def makes_bucket(cluster: Cluster, name: str, expected: Sequence[str]) -> str | None:
     """Make a bucket on every drive."""
-    refused = _asks(cluster, name, "PUT", ok=HTTPStatus.CONFLICT)
+    refused = _send_signed(cluster, name, "PUT", ok=HTTPStatus.CONFLICT)
     held = _holders(cluster, "", expected)
     wanted = len(expected) * cluster.scene["sets"].drives
     if refused or held == wanted:
@@ -155,7 +156,7 @@ def makes_bucket(cluster: Cluster, name: str, expected: Sequence[str]) -> str | 
 def removes_bucket(cluster: Cluster, name: str, _: Sequence[str]) -> str | None:
     """Remove the bucket, MinIO's own way, with all that is in it."""
     force = {"x-minio-force-delete": "true"}
-    return _asks(cluster, name, "DELETE", ok=HTTPStatus.NOT_FOUND, headers=force)
+    return _send_signed(cluster, name, "DELETE", ok=HTTPStatus.NOT_FOUND, headers=force)
 
 
 def reaches_drives(cluster: Cluster, name: str, expected: Sequence[str]) -> str | None:
@@ -166,7 +167,7 @@ def reaches_drives(cluster: Cluster, name: str, expected: Sequence[str]) -> str 
     for index in range(1 if sets.count == 1 else 4 * sets.count):
         # Another key each time: a drive that was away keeps what was removed meanwhile.
         key = f"{name}-{time.monotonic_ns()}-{index}"
-        refused = _asks(cluster, name, "PUT", key)
+        refused = _send_signed(cluster, name, "PUT", key)
         if refused:
             return refused
         held = _holders(cluster, key, expected)
@@ -175,7 +176,7 @@ def reaches_drives(cluster: Cluster, name: str, expected: Sequence[str]) -> str 
     return None
 
 
-def _asks(
+def _send_signed(
     cluster: Cluster,
     name: str,
     method: str,
@@ -184,7 +185,7 @@ def _asks(
     headers: dict[str, str] | None = None,
 ) -> str | None:
     path = f"/{_READY_BUCKET}/{key}".rstrip("/")
-    answer = cluster.ask_s3(name, path, method=method, headers=headers)
+    answer = cluster.send_s3(name, path, method=method, headers=headers)
     done = answer.status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT, ok)
     return None if done else f"{method} {path}: {answer.brief()}"
 
@@ -192,4 +193,4 @@ def _asks(
 def _holders(cluster: Cluster, key: str, expected: Sequence[str]) -> int:
     drives = directories(cluster.scene["sets"].drives)
     homes = [cluster.node(name).home for name in expected]
-    return sum((home / each / _READY_BUCKET / key).exists() for home in homes for each in drives)
+    return sum((home / drive / _READY_BUCKET / key).exists() for home in homes for drive in drives)

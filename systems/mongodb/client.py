@@ -1,4 +1,4 @@
-"""Asks MongoDB's GridFS for what wanlat tells it, through pymongo."""
+"""Makes wanlat's requests of MongoDB's GridFS, through pymongo."""
 
 import base64
 import json
@@ -26,13 +26,13 @@ to_write, to_read = (
 written, read_from = GridFSBucket(to_write["wanlat"]), GridFSBucket(to_read["wanlat"])
 
 
-def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
-    """Say of what the server has refused, or has not, what that means."""
+def _judged(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Raise what it means that the server has refused, or has not."""
 
-    @wraps(ask)
-    def judged(**told: str) -> Any:
+    @wraps(operation)
+    def judged(**arguments: str) -> Any:
         try:
-            return ask(**told)
+            return operation(**arguments)
         except NoFile as error:
             raise NotFound("no such file") from error
         except WriteConcernError:  # it was executed, and not replicated yet
@@ -61,16 +61,16 @@ def _number(key: str) -> Any:
 
 
 def delete(key: str) -> None:
-    """Delete an object: the file, then its chunks. Where either is refused, nobody knows."""
+    """Delete an object: the file, then its chunks. Where either is refused, that is open."""
     written.delete(_number(key=key))
 
 
 if len(sys.argv) > 3:  # a step of system.yaml: a command of the administrator's
     with MongoClient[dict[str, Any]](sys.argv[2]) as administrator:
         sys.exit(print(json_util.dumps(administrator.admin.command(json.loads(sys.argv[3])))))
-for each in (to_write, to_read):
+for client in (to_write, to_read):
     try:
-        each.admin.command("ping")
+        client.admin.command("ping")
     except PyMongoError:  # what is down now may be up later
         continue
 serve(write=write, read=read, delete=delete)

@@ -1,4 +1,4 @@
-"""Asks NATS JetStream for what wanlat tells it, through the target node."""
+"""Makes wanlat's requests of NATS JetStream, through the target node."""
 
 import asyncio
 import base64
@@ -19,9 +19,9 @@ except ImportError as error:
     sys.exit(f'{error}: pip install "wanlat[clients]"')
 
 server = f"nats://{sys.argv[1]}:{sys.argv[2]}"
-IS_ASKED_AGAIN = sys.argv[3:4] == ["STREAM.INFO.objects"]  # by system.yaml
+IS_REPEATED = sys.argv[3:4] == ["STREAM.INFO.objects"]  # by system.yaml
 # While the stream has no leader there is no answer. Of requests oneshot's deadline comes first.
-DEADLINE_S = 5 if IS_ASKED_AGAIN else 3600
+DEADLINE_S = 5 if IS_REPEATED else 3600
 NO_MESSAGE, SERVER_ERROR = 10037, 500
 loop = asyncio.new_event_loop()
 
@@ -42,11 +42,11 @@ def connection() -> Client:
         raise Fail(f"{server}: {error}") from error
 
 
-def ask(subject: str, data: bytes) -> Msg:
+def send(subject: str, data: bytes) -> Msg:
     """Send a message and return the answer. Ends the program when the connection breaks."""
     try:
-        asked = connection().request(subject, data, timeout=DEADLINE_S)
-        return loop.run_until_complete(asked)
+        awaited = connection().request(subject, data, timeout=DEADLINE_S)
+        return loop.run_until_complete(awaited)
     except NoRespondersError as error:
         raise Fail("nobody leads the stream") from error
     except (OSError, Error, asyncio.CancelledError) as error:
@@ -55,37 +55,37 @@ def ask(subject: str, data: bytes) -> Msg:
 
 def answer(message: Msg) -> Any:
     """Return what JetStream answers, which may be an error."""
-    said = json.loads(message.data)
-    if wrong := said.get("error"):
+    reply = json.loads(message.data)
+    if wrong := reply.get("error"):
         if wrong["code"] >= SERVER_ERROR:  # of a server that may not be the one that did it
             raise RuntimeError(wrong["description"])
         kind = NotFound if wrong["err_code"] == NO_MESSAGE else Fail
         raise kind(wrong["description"])
-    return said
+    return reply
 
 
 def api(call: str, request: str) -> Any:
     """Call JetStream's API."""
-    return answer(ask(f"$JS.API.{call}", request.encode()))
+    return answer(send(f"$JS.API.{call}", request.encode()))
 
 
 def publish(key: str, value: str) -> None:
     """Write an object, as the last message of its subject."""
-    answer(ask(f"objects.{key}", base64.b64decode(value)))
+    answer(send(f"objects.{key}", base64.b64decode(value)))
 
 
 def get(key: str) -> bytes:
     """Read an object from the stream's leader."""
-    found = api("STREAM.MSG.GET.objects", json.dumps({"last_by_subj": f"objects.{key}"}))
-    return base64.b64decode(found["message"]["data"])
+    stored = api("STREAM.MSG.GET.objects", json.dumps({"last_by_subj": f"objects.{key}"}))
+    return base64.b64decode(stored["message"]["data"])
 
 
 def direct_get(key: str) -> bytes:
     """Read an object from any replica."""
-    found = ask(f"$JS.API.DIRECT.GET.objects.objects.{key}", b"")
-    if (found.headers or {}).get("Status"):
+    stored = send(f"$JS.API.DIRECT.GET.objects.objects.{key}", b"")
+    if (stored.headers or {}).get("Status"):
         raise NotFound("no such key")
-    return found.data
+    return stored.data
 
 
 def delete(key: str) -> None:

@@ -1,4 +1,4 @@
-"""Asks PostgreSQL for what wanlat tells it: writes the primary, reads the target node."""
+"""Makes wanlat's requests of PostgreSQL: writes the primary, reads the target node."""
 
 import base64
 import sys
@@ -41,13 +41,13 @@ def session(host: str, synchronous_commit: str) -> psycopg.Connection[Any]:
         raise Fail(str(error)) from error
 
 
-def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
-    """Make what the server has refused a failure; where the session broke, nobody knows."""
+def _judged(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what the server has refused a failure; where the session broke, that is open."""
 
-    @wraps(ask)
-    def judged(**told: str) -> Any:
+    @wraps(operation)
+    def judged(**arguments: str) -> Any:
         try:
-            return ask(**told)
+            return operation(**arguments)
         except psycopg.OperationalError as error:
             sys.exit(f"{type(error).__name__}: {error}")  # the next request gets a new program
         except psycopg.Error as error:
@@ -85,7 +85,7 @@ def delete(key: str) -> None:
         raise NotFound("no such key")
 
 
-for each in (DURABLE, LOCAL, READER):
+for kind in (DURABLE, LOCAL, READER):
     with suppress(Fail):
-        session(*each)
+        session(*kind)
 serve(commit=commit, local_commit=local_commit, read=read, delete=delete)

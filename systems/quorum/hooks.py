@@ -1,4 +1,4 @@
-"""What YAML cannot say of the reference store: its placement, and its nodes' messages."""
+"""What YAML cannot express of the reference store: its placement, and its nodes' messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def given_of(given: Any, names: Iterable[str]) -> list[str]:
 def defective(options: Any, nodes: Sequence[Node]) -> dict[str, list[str]]:
     """Return who has which defect."""
     chosen = [options.defect_node] if options.defect_node else [node.name for node in nodes]
-    return {each: chosen[:1] if each == "stale-reads" else chosen for each in options.defects}
+    return {defect: chosen[:1] if defect == "stale-reads" else chosen for defect in options.defects}
 
 
 def of_node(who: Mapping[str, Sequence[str]], node: Node) -> list[str]:

@@ -1,4 +1,4 @@
-"""Asks Redis for what wanlat tells it, in RESP: writes the primary, reads the target node."""
+"""Makes wanlat's requests of Redis, in RESP: writes the primary, reads the target node."""
 
 import base64
 import socket
@@ -24,7 +24,7 @@ class Session:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answers: BinaryIO = self._socket.makefile("rb")
 
-    def ask(self, *commands: Sequence[bytes | str | int]) -> list[bytes | int | Fail | None]:
+    def send(self, *commands: Sequence[bytes | str | int]) -> list[bytes | int | Fail | None]:
         """Send commands at once; return their answers, each of which is awaited.
 
         Raises Fail where the first was refused. Ends the program when the connection breaks.
@@ -78,7 +78,7 @@ def session(host: str) -> Session:
 
 def _replicated(*command: bytes | str) -> bytes | int | Fail | None:
     """Have the primary do something, and wait for replicas; both commands travel together."""
-    answer, reached = session(primary).ask(command, ["WAIT", wait, DEADLINE_MS])
+    answer, reached = session(primary).send(command, ["WAIT", wait, DEADLINE_MS])
     if not isinstance(reached, int) or reached < wait:
         raise TimeoutError(f"{reached!r} replicas have it, not {wait}")
     return answer
@@ -91,12 +91,12 @@ def set_(key: str, value: str) -> None:
 
 def set_no_wait(key: str, value: str) -> None:
     """Write an object to the primary's memory."""
-    session(primary).ask(["SET", key, base64.b64decode(value)])
+    session(primary).send(["SET", key, base64.b64decode(value)])
 
 
 def get(key: str) -> bytes:
     """Read an object from the target node."""
-    (value,) = session(node).ask(["GET", key])
+    (value,) = session(node).send(["GET", key])
     if not isinstance(value, bytes):
         raise NotFound("no such key")
     return value
@@ -108,7 +108,7 @@ def delete(key: str) -> None:
         raise NotFound("no such key")
 
 
-for each in (primary, node):
+for host in (primary, node):
     with suppress(Fail):
-        session(each)
+        session(host)
 serve(set=set_, set_no_wait=set_no_wait, get=get, delete=delete)

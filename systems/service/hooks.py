@@ -26,14 +26,14 @@ def binary_for(system: System, options: Any) -> Binary:
     if not options.command:
         return system.find()
     given = options.command[0]
-    found = which(given)
-    if found is None:
+    program = which(given)
+    if program is None:
         where = "is not a program" if "/" in given else "is not on PATH"
         raise SystemMissing(
             f"The program of system service, `{printable(given)}`, {where}. Name another one, "
             "or make it executable: options: {service: {command: [PROGRAM, ...]}}."
         )
-    path = Path(found).absolute()
+    path = Path(program).absolute()
     return Binary(path, options.version or path.name, sha256_of(path))
 
 
@@ -45,11 +45,11 @@ def mistake(options: Any) -> str | None:
             "{service: {command: [./program, ...]}}."
         )
     for text in (*options.command, *options.environment.values()):
-        for name in {found["name"] for found in _PLACEHOLDER.finditer(text)} - {None, *_KNOWN}:
+        for name in {match["name"] for match in _PLACEHOLDER.finditer(text)} - {None, *_KNOWN}:
             return (
                 f"System service: {show(text)} has an unknown placeholder "
                 f"{{{name}}}{did_you_mean(name, _KNOWN)}; there are "
-                f"{listing(f'{{{each}}}' for each in _KNOWN)}. If the braces are meant, "
+                f"{listing(f'{{{known}}}' for known in _KNOWN)}. If the braces are meant, "
                 f"write {{{{{name}}}}}."
             )
     for proto in options.protos:
@@ -71,7 +71,7 @@ def command(scene: Mapping[str, Any]) -> list[str]:
     words = [scene["program"]]
     for argument in scene["options"].command[1:]:
         about_peers = any(
-            "peer." in (each["name"] or "") for each in _PLACEHOLDER.finditer(argument)
+            "peer." in (match["name"] or "") for match in _PLACEHOLDER.finditer(argument)
         )
         words += [
             _fill(argument, scene, peer) for peer in scene["nodes"][: None if about_peers else 1]
@@ -92,10 +92,10 @@ def _fill(text: str, scene: Mapping[str, Any], peer: Any) -> str:
         "address": node.address,
         "port": str(port),
         "data": node.data,
-        "peers": ",".join(f"{each.address}:{port}" for each in scene["nodes"]),
+        "peers": ",".join(f"{other.address}:{port}" for other in scene["nodes"]),
         "peer.node": peer.name,
         "peer.address": peer.address,
     }
     return _PLACEHOLDER.sub(
-        lambda found: values[found["name"]] if found["name"] else f"{{{found['literal']}}}", text
+        lambda match: values[match["name"]] if match["name"] else f"{{{match['literal']}}}", text
     )

@@ -1,4 +1,4 @@
-"""Asks ZooKeeper for what wanlat tells it, through kazoo and the target node."""
+"""Makes wanlat's requests of ZooKeeper, through kazoo and the target node."""
 
 import base64
 import sys
@@ -29,15 +29,15 @@ REFUSED = -100  # codes from here down are of requests that were not executed (K
 client = KazooClient(f"{host}:{port}", connection_retry={"max_tries": -1, "max_delay": 1})
 
 
-def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
-    """Make what the server has refused a failure; where the session broke, nobody knows."""
+def _judged(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what the server has refused a failure; where the session broke, that is open."""
 
-    @wraps(ask)
-    def judged(**told: str) -> Any:
+    @wraps(operation)
+    def judged(**arguments: str) -> Any:
         if not client.connected:
             raise Fail(f"{host} has no session for us")
         try:
-            return ask(**told)
+            return operation(**arguments)
         except NoNodeError as error:
             raise NotFound("no such key") from error
         except BROKEN as error:
@@ -69,9 +69,9 @@ def get(key: str) -> bytes:
 @_judged
 def sync_get(key: str) -> bytes:
     """Read an object once the node has what the leader has; both requests travel together."""
-    synced, found = client.sync_async(f"/{key}"), client.get_async(f"/{key}")
+    synced, read = client.sync_async(f"/{key}"), client.get_async(f"/{key}")
     synced.get()
-    return bytes(found.get()[0])
+    return bytes(read.get()[0])
 
 
 @_judged

@@ -18,8 +18,9 @@ import pytest
 from wanlat.experiments.workloads.load import ProbeClient, load_result
 from wanlat.probes.load import End, LoadJob
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.plan import Plan, PlanHeader, Request
+from wanlat.probes.plan import Plan, Request
 from wanlat.probes.process import spawn_here
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.probes.records import Sample
 from wanlat.topologies.units import Duration
 
@@ -58,7 +59,7 @@ def probing(
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    there = PlanHeader("127.0.0.1", server.server_port, "garage", "ACCESS", "SECRET")
+    there = S3Header("127.0.0.1", server.server_port, "garage", "ACCESS", "SECRET")
     planned: Any = SimpleNamespace(
         study=SimpleNamespace(key_mode="fresh"),
         header=lambda _: replace(there, deadline_ms=deadline_ms),
@@ -107,7 +108,7 @@ def test_what_was_due_while_the_store_stood_still_waits_and_is_cut_with_its_part
         assert (cut.outcome, due_ns >= ended_ns) == ("unknown", True)
 
 
-S3 = ObjectApi.of("s3")
+S3 = ObjectApi.over("s3")
 assert S3 is not None
 JOB = LoadJob("mix", Path("records"), S3, ["b"], 10, 1024, 1, workers=4, duration_ms=10_000)
 CALM = End(

@@ -43,7 +43,7 @@ def requests_of(tmp_path: Path, api: Any) -> RequestPlan:
     endpoints = "[Get, Put, Delete]" if api == "bob" else "[GetObject, PutObject, RemoveObject]"
     file = study(tmp_path, f"endpoints: {endpoints}\nsamples: 4\nwarmup: 0\n")
     near: Any = {"target": "n1", "replicas": lambda key: ["n1"] if key[0] % 2 else ["n2"]}
-    return plan_requests(load(file), "quorum", api, objects=ObjectApi.of(api), seed=1, **near)
+    return plan_requests(load(file), "quorum", api, objects=ObjectApi.over(api), seed=1, **near)
 
 
 class Late(NetworkErrors):

@@ -43,7 +43,7 @@ def asked(api: Api, endpoints: list[Any] | None = None, seed: int = 1, **keys: A
     def replicas(key: bytes) -> tuple[str, ...]:
         return ("n1",) if key[0] % 2 == 0 else ("n2",)
 
-    near: dict[str, Any] = {"target": "n1", "replicas": replicas, "objects": ObjectApi.of(api)}
+    near: dict[str, Any] = {"target": "n1", "replicas": replicas, "objects": ObjectApi.over(api)}
     return plan_requests(read, "store", api, seed=seed, **near)
 
 

@@ -46,7 +46,7 @@ def test_only_an_answer_says_that_an_object_is_lost_or_still_there(
     workload: Any = SimpleNamespace(
         _result=SimpleNamespace(object_bytes=64),
         prepared=SimpleNamespace(seed=1),
-        _api=ObjectApi.of("s3"),
+        _api=ObjectApi.over("s3"),
     )
     unused: Any = None
     found = reclaim.ReclaimWorkload._read_samples(workload, unused, unused, removed=[1], kept=[0])

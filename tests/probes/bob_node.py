@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.loopback import own_address
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.closing import Closing
-from wanlat.probes.plan import GrpcHeader
+from wanlat.probes.protocols.grpc import GrpcHeader
 
 
 class BobNode(Closing):

@@ -13,7 +13,7 @@ import pytest
 
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.closing import Closing
-from wanlat.probes.plan import PlanHeader
+from wanlat.probes.protocols.s3 import S3Header
 
 
 class NullServer(Closing):
@@ -32,7 +32,7 @@ class NullServer(Closing):
         self._lines: list[bytes] = []
         self._reader = threading.Thread(target=lambda: self._lines.extend(self._output))
         self._reader.start()
-        self.header = PlanHeader(host, int(port), "garage", "ACCESS", "SECRET", deadline_ms=10_000)
+        self.header = S3Header(host, int(port), "garage", "ACCESS", "SECRET", deadline_ms=10_000)
 
     def journal(self) -> list[dict[str, Any]]:
         """Stop it; return the requests that had arrived, in order."""

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from wanlat.emulator.binaries import binary
-from wanlat.probes.plan import GrpcHeader, PlanHeader
 from wanlat.probes.prefilled import body_seed_of
+from wanlat.probes.protocols.grpc import GrpcHeader
+from wanlat.probes.protocols.s3 import S3Header
 
 
 @dataclass
@@ -23,9 +24,9 @@ class NullStore:
     """null-server's last words, once it has ended: how many requests it saw."""
 
     @property
-    def s3(self) -> PlanHeader:
+    def s3(self) -> S3Header:
         """A plan's header for null-server."""
-        return PlanHeader(self.host, self.port, "garage", "ACCESS", "SECRET", deadline_ms=5_000)
+        return S3Header(self.host, self.port, "garage", "ACCESS", "SECRET", deadline_ms=5_000)
 
     @property
     def bob(self) -> GrpcHeader:

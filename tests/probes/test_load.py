@@ -17,20 +17,28 @@ import pytest
 from tests.probes.conftest import NullServer
 from tests.probes.null_store import null_store
 from tests.processes import alive
-from wanlat.bundle.load_records import OPERATIONS, OUTCOMES, RAMP, Records, records_table
+from wanlat.bundle.load_records import (
+    OPERATIONS,
+    OUTCOMES,
+    RAMP,
+    Records,
+    read_records,
+    records_table,
+)
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.load import End, Generator, LoadJob, read_records, run_job
+from wanlat.probes.header import Header
+from wanlat.probes.load import End, Generator, LoadJob, run_job
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.plan import Header, PlanHeader
 from wanlat.probes.process import Here, Process, spawn_here
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.systems.base import Api
 
 SEED = 7
 
 
 @pytest.fixture
-def null() -> Iterator[PlanHeader]:
+def null() -> Iterator[S3Header]:
     """Return the way to a store that costs nothing."""
     with null_store(SEED) as store:
         yield store.s3
@@ -39,7 +47,7 @@ def null() -> Iterator[PlanHeader]:
 def mix(records: Path, **changes: object) -> LoadJob:
     given: dict[str, object] = {
         **{"job": "mix", "records": records, "buckets": ["b0"], "objects": 1},
-        "api": ObjectApi.of("s3"),
+        "api": ObjectApi.over("s3"),
         **{"object_bytes": 1024, "seed": SEED, "workers": 4, "duration_ms": 400},
         **{"mix": {"read": 0.5, "write": 0.5}},
     }
@@ -51,7 +59,7 @@ def test_a_mix_keeps_every_worker_busy_and_writes_down_every_request(
     tmp_path: Path, api: Api
 ) -> None:
     program = "null-server" if api == "s3" else "null-grpc"
-    shares = {"mix": {"read": 0.7, "write": 0.3}, "api": ObjectApi.of(api)}
+    shares = {"mix": {"read": 0.7, "write": 0.3}, "api": ObjectApi.over(api)}
     job = mix(tmp_path / "r", ramp_ms=100, duration_ms=3000, **shares)
     with null_store(SEED, program=program) as store:
         header: Header = store.s3 if api == "s3" else store.bob
@@ -88,7 +96,7 @@ def test_a_body_that_is_another_objects_is_no_success(
     job = mix(
         tmp_path / "r",
         **{"object_bytes": object_bytes, "workers": 1, "duration_ms": 400},
-        **{"mix": {"read": 1.0}, "api": ObjectApi.of(api)},
+        **{"mix": {"read": 1.0}, "api": ObjectApi.over(api)},
     )
     with null_store(SEED, program=program, object_bytes=object_bytes, index=1) as store:
         header: Header = store.s3 if api == "s3" else store.bob
@@ -100,7 +108,7 @@ def test_a_body_that_is_another_objects_is_no_success(
     assert set(table["outcome"].to_pylist()) == {"fail"}
 
 
-def test_with_a_rate_requests_are_due_at_their_instants(null: PlanHeader, tmp_path: Path) -> None:
+def test_with_a_rate_requests_are_due_at_their_instants(null: S3Header, tmp_path: Path) -> None:
     job = mix(tmp_path / "r", rate=200.0, duration_ms=500)
     end = run_job(spawn_here, null, job)
     rows = np.sort(read_records(job.records).rows, order="due_ns")
@@ -124,7 +132,7 @@ def test_a_fill_puts_each_object_once_and_tries_again_what_is_refused(
 ) -> None:
     answers = ["ok", "status:503:SlowDown", "reset", "status:500", "ok"]
     server = null_server(*(part for answer in answers for part in ("--answer", answer)))
-    s3 = ObjectApi.of("s3")
+    s3 = ObjectApi.over("s3")
     assert s3 is not None
     job = LoadJob("fill", tmp_path / "r", s3, ["b0", "b1"], 10, 64, SEED, workers=2, done=[(4, 8)])
     end = run_job(spawn_here, server.header, job)
@@ -144,7 +152,7 @@ def test_a_mix_ends_when_nothing_is_ok_any_more(tmp_path: Path) -> None:
         nobody.bind(("127.0.0.1", 0))  # and never listens
         job = mix(tmp_path / "r", give_up_ms=300, duration_ms=60_000, workers=2)
         end = run_job(
-            spawn_here, PlanHeader(*nobody.getsockname(), "garage", "ACCESS", "SECRET"), job
+            spawn_here, S3Header(*nobody.getsockname(), "garage", "ACCESS", "SECRET"), job
         )
     assert end.end == "gave up"
     assert end.reason is not None
@@ -154,7 +162,7 @@ def test_a_mix_ends_when_nothing_is_ok_any_more(tmp_path: Path) -> None:
 
 
 def test_what_this_machine_has_no_descriptor_for_is_no_failure_of_the_store(
-    null: PlanHeader, tmp_path: Path
+    null: S3Header, tmp_path: Path
 ) -> None:
     job = mix(tmp_path / "r", workers=60, duration_ms=1500)
 
@@ -182,7 +190,7 @@ class Started:
 
 
 @pytest.mark.parametrize("how", ["closed", signal.SIGINT, signal.SIGTERM])
-def test_told_to_stop_it_has_last_words(null: PlanHeader, tmp_path: Path, how: object) -> None:
+def test_told_to_stop_it_has_last_words(null: S3Header, tmp_path: Path, how: object) -> None:
     started = Started()
     job = mix(tmp_path / "r", duration_ms=60_000)
     with Generator(started, null, job) as generator:
@@ -197,7 +205,7 @@ def test_told_to_stop_it_has_last_words(null: PlanHeader, tmp_path: Path, how: o
     assert said.done == len(read_records(job.records).rows) >= 50
 
 
-def test_the_records_of_one_that_is_killed_can_be_read(null: PlanHeader, tmp_path: Path) -> None:
+def test_the_records_of_one_that_is_killed_can_be_read(null: S3Header, tmp_path: Path) -> None:
     started = Started()
     job = mix(tmp_path / "r", duration_ms=60_000)
     with Generator(started, null, job) as generator:
@@ -215,7 +223,7 @@ def test_the_records_of_one_that_is_killed_can_be_read(null: PlanHeader, tmp_pat
     assert (torn.rows == records.rows[:-1]).all()
 
 
-def test_it_ends_with_whoever_started_it(null: PlanHeader, tmp_path: Path) -> None:
+def test_it_ends_with_whoever_started_it(null: S3Header, tmp_path: Path) -> None:
     job = mix(tmp_path / "r", duration_ms=60_000)
     code = (
         "import subprocess, sys, time\n"

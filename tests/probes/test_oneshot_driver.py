@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 
 from tests.command_line import write_program
+from tests.probes.plans import plan_of
 from tests.probes.test_plans import S3
 from wanlat.probes import oneshot
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.oneshot import prepare, run_requests
-from wanlat.probes.plan import PlanHeader, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Process
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.probes.records import Sample
-from wanlat.probes.s3_plan import s3_steps
 from wanlat.topologies.errors import RunFailed
 
-NOWHERE = PlanHeader("127.0.0.1", 1, "r", "a", "s", deadline_ms=1000)
+NOWHERE = S3Header("127.0.0.1", 1, "r", "a", "s", deadline_ms=1000)
 
 StartServer = Callable[..., Any]
 
@@ -92,7 +93,7 @@ def lists(count: int) -> list[Request]:
 def test_a_whole_plan_succeeds_in_order(null_server: StartServer, spawn: Spawned) -> None:
     server = null_server("--memory")
     size = {"samples": 10, "warmup": 2, "object_bytes": 3000}
-    plan = s3_steps(S3, seed=1, bucket="b", **size).as_one()
+    plan = plan_of("s3", S3, seed=1, **size)
     samples: list[Sample] = []
     prepare(spawn, server.header, plan.prepare, into(samples))
     run_requests(spawn, server.header, (*plan.warmup, *plan.measure), into(samples))
@@ -164,7 +165,7 @@ def test_a_silent_process_is_not_waited_for_forever(
     monkeypatch.setattr(oneshot, "_GRACE_S", 0.2)
     hung = write_program(tmp_path / "stand-in", "exec sleep 600")
     monkeypatch.setattr(oneshot, "binary", lambda _: hung)
-    header = PlanHeader("127.0.0.1", 1, "r", "a", "s", deadline_ms=100)
+    header = S3Header("127.0.0.1", 1, "r", "a", "s", deadline_ms=100)
     started = time.monotonic()
     with pytest.raises(ProbeFailed, match="was silent"):
         run_requests(spawn, header, lists(1), ignore)

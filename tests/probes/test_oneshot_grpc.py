@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.probes.bob_node import BobNode
-from wanlat.probes.method_plan import Call, Measured, method_steps
+from tests.probes.plans import plan_of
+from wanlat.probes.header import Window
+from wanlat.probes.method_plan import Call, Measured
 from wanlat.probes.oneshot import Oneshot, OnSample, prepare, run_requests
-from wanlat.probes.plan import Request, Window
+from wanlat.probes.plan import Request
 from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
 
@@ -72,8 +74,8 @@ def test_the_same_api_as_methods_of_a_proto_file(node: BobNode) -> None:
         Measured(f"{api}/Get", {"key": {"key": "{key}"}}, response_object="data", prepare=made),
         Measured(f"{api}/Ping"),
     ]
-    plan = method_steps(methods, samples=5, warmup=1, object_bytes=3000, seed=1).as_one()
-    header = replace(node.header, protos=[PROTO], includes=[PROTO.parent])
+    plan = plan_of("grpc", methods, samples=5, warmup=1, object_bytes=3000, seed=1)
+    header = replace(node.header, protos=[str(PROTO)], includes=[str(PROTO.parent)])
     samples: list[Sample] = []
     prepare(spawn_here, header, plan.prepare, into(samples))
     run_requests(spawn_here, header, (*plan.warmup, *plan.measure), into(samples))

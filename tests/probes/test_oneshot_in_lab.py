@@ -21,7 +21,8 @@ from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.requests import spawn_on
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import PlanHeader, Request
+from wanlat.probes.plan import Request
+from wanlat.probes.protocols.s3 import S3Header
 from wanlat.probes.records import Sample
 from wanlat.topologies.resolve import Impairment
 
@@ -45,7 +46,7 @@ def asking(wan: Impairment, *options: str) -> Iterator[Ask]:
         lab.spawn("n2", argv, stdin=lifeline, stdout=its_output)
         lines = stack.enter_context(os.fdopen(output))
         assert json.loads(lines.readline())["listening"] == f"{address}:9000"
-        header = PlanHeader(address, 9000, "garage", "ACCESS", "SECRET")
+        header = S3Header(address, 9000, "garage", "ACCESS", "SECRET")
 
         def ask(endpoint: str, count: int, **changes: object) -> list[Sample]:
             samples: list[Sample] = []

@@ -15,8 +15,9 @@ import pytest
 
 from tests.needs import lab_of, needs
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Process
+from wanlat.probes.protocols import header_to
 from wanlat.probes.records import Sample
 from wanlat.systems import registry
 from wanlat.systems.engine.protocols import BOB_PROTO
@@ -136,9 +137,9 @@ def test_they_take_the_round_trips_of_the_probe_but_for_those_that_are_known(
     with lab_of(str(tmp_path / "three.yaml")) as lab:
         options = quorum.parse_options({"api": api})
         cluster = quorum.start(lab, options, tmp_path, 60.0, lambda _: None)
-        assert cluster.ask_s3("n1", "/bucket", method="PUT").ok
-        at, fastest = cluster.s3("n1"), dict[str, float]()
-        port = at.port if api == "s3" else cluster.grpc("n1").port
+        assert cluster.send_s3("n1", "/bucket", method="PUT").ok
+        at, fastest = cluster.target("n1"), dict[str, float]()
+        as_whom = [getattr(at, name, "") for name in ("region", "access_key", "secret_key")]
 
         def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
             return lab.spawn("n2", argv, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -148,14 +149,13 @@ def test_they_take_the_round_trips_of_the_probe_but_for_those_that_are_known(
             took = (sample.total_ns or 0) / 1e6
             fastest[request.endpoint] = min(fastest.get(request.endpoint, math.inf), took)
 
-        header: Header = PlanHeader(at.host, port, at.region, at.access_key, at.secret_key)
-        header = header if api == "s3" else GrpcHeader(at.host, port)
+        header = header_to(at, deadline_ms=30_000)
         names = (S3 if api == "s3" else BOB) * TIMES
         run_requests(spawn, header, [request_of(*each) for each in enumerate(names)], take)
         env = {"PYTHONPATH": ":".join(filter(None, sys.path))}
         given = "import json, sys; host, region, access, secret, grpcurl = sys.argv[1:]"
         text = f"{given}\n{program}{TIMED}"
-        where = [f"{at.host}:{port}", at.region, at.access_key, at.secret_key, grpcurl]
+        where = [f"{at.host}:{at.port}", *as_whom, grpcurl]
         done = lab.run("n2", [sys.executable, "-c", text, *where], env=env)
         assert done.returncode == 0, done.stderr
     # No network makes one faster than its round trips; what a busy machine adds is less than one.

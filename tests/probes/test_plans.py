@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanlat.probes.bob_plan import BobEndpoint, bob_steps, turns
-from wanlat.probes.method_plan import Call, Measured, method_steps
+from tests.probes.plans import plan_of
+from wanlat.probes.method_plan import Call, Measured
 from wanlat.probes.plan import Plan, Request
 from wanlat.probes.prefilled import Prefilled, body_seed_of, key_of
-from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_steps
+from wanlat.probes.protocols.bob import BobEndpoint
+from wanlat.probes.protocols.s3 import PAGE, S3Endpoint
 
 S3: list[S3Endpoint] = [
     "ListBuckets",
@@ -30,14 +31,7 @@ S3: list[S3Endpoint] = [
 
 
 def s3_plan_of(**changes: Any) -> Plan:
-    arguments: dict[str, Any] = {
-        "samples": 20,
-        "warmup": 3,
-        "object_bytes": 5000,
-        "seed": 7,
-        "bucket": "b",
-    }
-    return s3_steps(changes.pop("endpoints", S3), **(arguments | changes)).as_one()
+    return plan_of("s3", changes.pop("endpoints", S3), **changes)
 
 
 def only(requests: Sequence[Request], *endpoints: str) -> list[Request]:
@@ -111,15 +105,7 @@ def two_of_five(key: bytes) -> tuple[str, ...]:
 
 
 def bob_plan_of(**changes: Any) -> Plan:
-    arguments: dict[str, Any] = {
-        "samples": 20,
-        "warmup": 3,
-        "object_bytes": 5000,
-        "seed": 7,
-        "target": "n1",
-        "replicas": two_of_five,
-    }
-    return bob_steps(changes.pop("endpoints", BOB), **(arguments | changes)).as_one()
+    return plan_of("bob", changes.pop("endpoints", BOB), **{"replicas": two_of_five, **changes})
 
 
 def counted(requests: Sequence[Request]) -> Counter[tuple[str, str]]:
@@ -132,7 +118,6 @@ def test_each_placement_of_each_endpoint_is_measured_as_often_as_asked() -> None
     turned.add(("Ping", "unknown"))
     assert counted(plan.measure) == dict.fromkeys(turned, 20)
     assert counted(plan.warmup) == dict.fromkeys(turned, 3)
-    assert set(turns(BOB, 7, "n1", two_of_five)) == turned
     assert len(plan.measure) == 20 * len(turned)
 
 
@@ -296,8 +281,7 @@ COUNT = Measured("shop.Catalogue/Count")
 
 
 def method_plan_of(*methods: Measured, **changes: Any) -> Plan:
-    arguments: dict[str, Any] = {"samples": 20, "warmup": 3, "object_bytes": 100, "seed": 7}
-    return method_steps(methods or (FIND, COUNT), **(arguments | changes)).as_one()
+    return plan_of("grpc", methods or (FIND, COUNT), **{"object_bytes": 100, **changes})
 
 
 def test_each_method_is_measured_as_often_as_asked() -> None:

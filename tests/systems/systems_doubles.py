@@ -22,10 +22,11 @@ from typing import IO, Any
 from rich.console import Console
 
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
+from wanlat.probes.plan import Request
 from wanlat.probes.process import Process
+from wanlat.probes.protocols import header_to
 from wanlat.probes.records import Sample
-from wanlat.systems.base import Cluster, GrpcTarget, S3Target
+from wanlat.systems.base import Cluster
 from wanlat.systems.engine.cache import Cache
 from wanlat.systems.engine.definition import Definition, Install
 from wanlat.systems.engine.install import Recipe, install
@@ -133,18 +134,14 @@ class StandInLab:
             process.child.wait()
 
 
-def send(cluster: Cluster, at: S3Target | GrpcTarget, requests: Sequence[Request]) -> list[Sample]:
+def send(cluster: Cluster, target: str, requests: Sequence[Request]) -> list[Sample]:
     """Send requests from a real cluster's first node, one after another; bodies are compared."""
     first, samples = next(iter(cluster.nodes)), list[Sample]()
 
     def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
         return cluster.lab.spawn(first, argv, stdin=stdin, stdout=stdout, stderr=stderr)
 
-    header: Header = (
-        PlanHeader(at.host, at.port, at.region, at.access_key, at.secret_key)
-        if isinstance(at, S3Target)
-        else GrpcHeader(at.host, at.port)
-    )
+    header = header_to(cluster.target(target), deadline_ms=30_000)
     run_requests(spawn, header, requests, lambda _, sample: samples.append(sample))
     return samples
 

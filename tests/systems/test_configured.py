@@ -76,7 +76,7 @@ ENDPOINTS = {
 
 def described(cluster: Cluster, plan: Plan, homes: Path) -> dict[str, Any]:
     """What a cluster is before anything has started, and what is known of its requests."""
-    system, given = cluster.of, cluster.scene["given"]
+    system, given = cluster.defined, cluster.scene["given"]
     cluster.standing = system.stand_before(cluster, homes.parent, ["n1"])
     nodes = {"": cluster.nodes, " front": cluster.standing}
     assert cluster.options == system.effective(plan, given)
@@ -104,7 +104,7 @@ def described(cluster: Cluster, plan: Plan, homes: Path) -> dict[str, Any]:
             str(file.relative_to(homes)): file.read_text() if file.is_file() else None
             for file in sorted(homes.glob("*1/**/*"))
         },
-        "at": [vars(cluster.s3("n1")) if cluster.api == "s3" else cluster.grpc("n1").port],
+        "at": [vars(cluster.target("n1")) if cluster.api == "s3" else cluster.target("n1").port],
         "replicas": [cluster.replicas(bytes([number, *bytes(7)])) for number in range(5)],
         "round trips": trips,
     }

@@ -245,5 +245,5 @@ def test_a_program_of_ten_lines_answers_and_needs_nothing(tmp_path: Path) -> Non
 def test_what_an_answer_contains_is_said_once(shelf: Path) -> None:
     text = BASE + HTTP.replace("response_object: body,", "response_object: body, contains: x,", 1)
     (shelf / "system.yaml").write_text(text)
-    with pytest.raises(DefinitionError, match=r"contains: `response_object` says already"):
+    with pytest.raises(DefinitionError, match="contains: "):
         registry.adopt(f"{shelf}/")

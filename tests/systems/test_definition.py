@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wanlat.probes.plan import header_to
+from wanlat.probes.protocols import header_to
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.engine.definition import SHIPPED, Definition, DefinitionError, read
@@ -107,7 +107,7 @@ def test_what_extends_another_has_the_files_of_that(base: str, tmp_path: Path) -
     named = [
         *mine.files.values(),
         *(mine.grpc.protos if mine.grpc else ()),
-        *(word for word in (mine.exec_.command if mine.exec_ else ()) if "client.py" in str(word)),
+        *(word for word in (mine.exec.command if mine.exec else ()) if "client.py" in str(word)),
     ]
     assert named
     assert {Path(str(each)).parent for each in named} == {theirs}

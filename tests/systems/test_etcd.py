@@ -28,7 +28,7 @@ def test_it_is_led_by_the_node_that_is_asked_for(cluster: Cluster) -> None:
 
 @pytest.mark.stores
 def test_objects_as_large_as_its_definition_says_fit_and_no_larger_ones(cluster: Cluster) -> None:
-    largest = cluster.of.definition.objects.largest
+    largest = cluster.defined.definition.objects.largest
     assert largest is not None
     probe = Probe(cluster.lab, cluster, lambda _: None)
     assert probe.put("large", object_bytes=largest.bytes).ok

@@ -20,8 +20,8 @@ from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.experiments.config.endpoints import objects_of
 from wanlat.experiments.requests import is_not_found
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import ExecHeader
 from wanlat.probes.process import spawn_here
+from wanlat.probes.protocols.exec import ExecHeader
 from wanlat.systems import registry
 from wanlat.systems.engine.scene import at
 from wanlat.systems.engine.text import filled

@@ -19,7 +19,8 @@ from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster
-from wanlat.systems.engine.request import NoAnswer, ask
+from wanlat.systems.engine.request import NoAnswer
+from wanlat.systems.engine.request import send as send_http
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.load import load
@@ -56,7 +57,7 @@ def cluster(
         started = system.start(lab, options, directory, READY_S, print)
         if started.api == "s3":
             started.create_bucket(BUCKET)
-            made = started.ask_s3(next(iter(started.nodes)), f"/{BUCKET}", method="PUT")
+            made = started.send_s3(next(iter(started.nodes)), f"/{BUCKET}", method="PUT")
             assert made.ok or system.name == "garage"  # there its administrator has made it
         yield started
 
@@ -73,7 +74,7 @@ def asked(cluster: Cluster, node: str, endpoint: str, *numbers: int) -> list[Sam
         )
         for seq, number in enumerate(numbers)
     ]
-    return send(cluster, cluster.s3(node) if s3 else cluster.grpc(node), requests)
+    return send(cluster, node, requests)
 
 
 S3 = {"write": "PutObject", "read": "GetObject", "delete": "RemoveObject"}
@@ -95,12 +96,12 @@ def test_what_one_node_stores_and_removes_every_node_serves_and_misses(cluster: 
 
 
 def test_it_is_recorded_as_it_is(cluster: Cluster) -> None:
-    found, first = cluster.of.find(), next(iter(cluster.nodes))
+    found, first = cluster.defined.find(), next(iter(cluster.nodes))
     assert (cluster.version, cluster.sha256) == (found.version, found.sha256)
     if cluster.system == "garage":
         token = cluster.scene["admin_token"]
         headers = {"Authorization": f"Bearer {token}"}
-        roles = ask(cluster.lab, first, 3903, "/v2/GetClusterLayout", headers=headers).json()
+        roles = send_http(cluster.lab, first, 3903, "/v2/GetClusterLayout", headers=headers).json()
         held = Counter[str]()
         for role in roles["roles"]:
             held[role["zone"]] += role["storedPartitions"]
@@ -110,18 +111,18 @@ def test_it_is_recorded_as_it_is(cluster: Cluster) -> None:
         }
     elif cluster.system == "minio":
         assert outcomes(asked(cluster, first, "write", 9)) == {"ok"}
-        said = cluster.ask_s3(first, "/minio/admin/v3/info").json()
+        said = cluster.send_s3(first, "/minio/admin/v3/info").json()
         assert said["backend"]["standardSCParity"] == cluster.options["parity"] == 2
         drives = [node.host_directory / "minio" / "drive" for node in cluster.lab.nodes]
         assert all((drive / BUCKET / "k9" / "xl.meta").exists() for drive in drives)
     elif cluster.system == "bob":
-        told = ask(cluster.lab, first, 8000, "/vdisks").json()
+        told = send_http(cluster.lab, first, 8000, "/vdisks").json()
         # Bob tells all of it in an order of its own, another one from start to start.
         told.sort(key=lambda vdisk: vdisk["id"])
         planned = [sorted(each["node"] for each in vdisk["replicas"]) for vdisk in told]
         assert planned == [sorted(each) for each in cluster.options["placement"]]
     elif cluster.api == "s3":
-        said = ask(cluster.lab, first, 9002, "/healthz").json()
+        said = send_http(cluster.lab, first, 9002, "/healthz").json()
         assert said["protocol"] == cluster.options["protocol"] == "leaderless"
 
 
@@ -220,7 +221,7 @@ def test_the_node_whose_disk_is_full_is_named_and_its_death_says_so_too(tmp_path
         with pytest.raises(SystemFailed, match=r"node n2: it has no room left\. .*Make room there"):
             cluster.check_space()
         told: SimpleQueue[str] = SimpleQueue()
-        cluster.when_one_died(told.put)
+        cluster.on_exit(told.put)
         cluster.nodes["n3"].stop()  # on purpose: nothing to tell
         process = cluster.nodes["n2"].process
         assert process is not None
@@ -240,7 +241,7 @@ a partition of fourteen."""
 
 def serves(cluster: Cluster, node: str, timeout_s: float) -> bool:
     try:
-        return cluster.ask_s3(node, f"/healing/{node}", timeout_s, method="PUT").ok
+        return cluster.send_s3(node, f"/healing/{node}", timeout_s, method="PUT").ok
     except NoAnswer:
         return False
 
@@ -255,7 +256,7 @@ def test_after_two_were_cut_from_two_every_node_writes_again_within_seconds(
     quorum = registry.get("quorum")
     with Lab(resolve(load("four-sites")), splice="all") as lab:
         cluster = quorum.start(lab, quorum.parse_options(), tmp_path, READY_S, print)
-        assert cluster.ask_s3("n1", "/healing", method="PUT").ok
+        assert cluster.send_s3("n1", "/healing", method="PUT").ok
         scene = Scene(lab, cluster.nodes)
         partition = Partition.parse([["n1", "n2"], ["n3", "n4"]], {}, lab.plan, {})
         partition.begin(scene)

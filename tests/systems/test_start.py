@@ -106,12 +106,12 @@ def test_a_death_is_told_also_while_another_node_lets_us_wait_and_errors_are_not
         raise cluster.nodes[name].failure("CreateBucket was refused")
 
     with pytest.raises(SystemFailed, match="CreateBucket was refused"):
-        wait.each("bucket", broken)
+        wait.for_all("bucket", broken)
     for node in cluster.nodes.values():
         node.start(any_lab)
     try:
         with pytest.raises(SystemFailed, match="node n3: its process ended with exit code 7"):
-            wait.each("slow", lambda _: None if answered.wait(300) else "no answer")
+            wait.for_all("slow", lambda _: None if answered.wait(300) else "no answer")
         assert not answered.is_set()
     finally:
         answered.set()

@@ -136,14 +136,14 @@ def test_large_bodies_pass_through_nginx_and_never_over_a_disk(tmp_path: Path, s
     options = known.parse_options({"balance": "round_robin"})
     size = 24 << 20
     with lab_of("one-site", storage="disk") as lab:
-        cluster = known.start(lab, options, tmp_path, 90, print, asked=["n2"])
+        cluster = known.start(lab, options, tmp_path, 90, print, targets=["n2"])
         (front,) = cluster.standing.values()
         assert front.process is not None
-        assert cluster.s3("n1") == cluster.s3("n2"), "where no front stands, the first one is asked"
-        assert cluster.ask_s3("n2", "/large", method="PUT", front=True).ok
+        assert cluster.target("n1") == cluster.target("n2"), "of the front that there is"
+        assert cluster.send_s3("n2", "/large", method="PUT", front=True).ok
         large = Request(0, "measure", "PutObject", "large", "k", object_bytes=size, body_seed=1)
         gets = [replace(large, seq=number, endpoint="GetObject") for number in (1, 2, 3)]
-        samples = send(cluster, cluster.s3("n2"), [large, *gets])  # each node serves one
+        samples = send(cluster, "n2", [large, *gets])  # each node serves one
         assert [sample.outcome for sample in samples] == ["ok"] * 4
         moved, written = its_io(lab, front.process.pid)
         assert moved > 4 * size > 40 * written

@@ -65,7 +65,7 @@ def test_mistakes_in_timeouts_are_reported_at_once_with_their_lines(tmp_path: Pa
 def test_defaults_of_every_shipped_system_are_within_its_bounds(name: str) -> None:
     system = registry.get(name)
     options = system.parse_options()
-    assert not [*timeouts.misfits(system.definition, options)]
+    assert not [*timeouts.invalid(system.definition, options)]
     for each in system.timeouts(options):
         assert each["ms"] == each["default_ms"] > 0
 

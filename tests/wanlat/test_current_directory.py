@@ -18,7 +18,7 @@ import pytest
 from tests.command_line import CHECKOUT, ran, write_program
 from tests.experiments.matrices import study
 from wanlat.emulator import interpreter
-from wanlat.systems.engine.kinds import check_tool, said
+from wanlat.systems.engine.kinds import check_tool, version_output
 from wanlat.topologies.errors import MachineError
 
 OTHERS = ("analysis", "bundle", "emulator", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic")
@@ -135,7 +135,7 @@ def test_a_programs_version_is_read_elsewhere(
     """Rustup's programs run what a `rust-toolchain.toml` where they stand names."""
     monkeypatch.chdir(tmp_path)
     write_program(tmp_path / "prints-where", "pwd")
-    assert said(tmp_path / "prints-where").strip() == "/"
+    assert version_output(tmp_path / "prints-where").strip() == "/"
 
 
 def test_a_python_that_wanlat_starts_is_of_this_wanlat(here: Here) -> None:

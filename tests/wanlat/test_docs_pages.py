@@ -158,7 +158,7 @@ def test_the_definition_of_the_page_is_right(tmp_path: Path) -> None:
 
 
 def test_the_fault_of_contributing_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    source, _ = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
+    *_, source, _ = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
     names: dict[str, Any] = {**vars(links), "__name__": __name__}
     exec(compile(source, "CONTRIBUTING.md", "exec"), names)
     made = names["Duplicating"]
@@ -170,7 +170,7 @@ def test_the_fault_of_contributing_is_a_fault(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_kind_of_study_of_contributing_is_one() -> None:
-    _, source = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
+    *_, source = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
     names: dict[str, Any] = {**vars(kinds.reclaim), "__name__": __name__}
     exec(compile(source, "CONTRIBUTING.md", "exec"), names)
     made = names["BurstsSpec"]

@@ -101,7 +101,7 @@ def probe(store: Store, rows: list[dict[str, Any]]) -> Probe:
     lab: Any = SimpleNamespace(plan=plan, nodes=plan.nodes, lateness=lateness)
     target = S3Target("127.0.0.1", 1, "garage", "ACCESS", "SECRET")
     quorum = registry.get("quorum")
-    known = {"of": quorum, "scene": {"given": quorum.parse_options()}, "version": "1"}
+    known = {"defined": quorum, "scene": {"given": quorum.parse_options()}, "version": "1"}
     does = {"target": lambda _: target, "create_bucket": lambda _: None, "replicas": None}
     cluster: Any = SimpleNamespace(system="fake", **known, **does)
     return Probe(lab, cluster, rows.append)

@@ -115,6 +115,7 @@ def new(
     """Write a definition to begin with, in a new directory of that name."""
     from wanlat.systems import registry
     from wanlat.systems.engine.definition import FILE, NAME, SHIPPED
+    from wanlat.systems.engine.protocols import PROTOCOLS
 
     directory = Path(name)
     shown = show_text(directory.name)
@@ -127,10 +128,9 @@ def new(
         raise UserError(f"There is a system {shown} already; choose another name.")
     if directory.exists():
         raise UserError(f"{directory} is there already; choose another name.")
-    text = (SHIPPED / "engine" / f"new-{protocol}.yaml").read_text(encoding="utf-8")
-    files = {FILE: text.replace("NAME", directory.name)}
-    if protocol == "exec":
-        files["client.py"] = (SHIPPED / "engine" / "new_exec_client.py").read_text("utf-8")
+    templates = PROTOCOLS[protocol].templates
+    files = {file: (SHIPPED / "engine" / source).read_text("utf-8") for file, source in templates}
+    files[FILE] = files[FILE].replace("NAME", directory.name)
     try:
         directory.mkdir(parents=True)
         for file, content in files.items():
@@ -155,18 +155,18 @@ def check(
     from pyarrow import parquet
 
     from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.config.endpoints import BOB, S3, endpoints_of
+    from wanlat.experiments.config.endpoints import endpoints_of
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import run as run_study
+    from wanlat.probes.protocols import PLANNERS
     from wanlat.running import heed_interruptions, run_with_progress
     from wanlat.systems import registry
 
     heed_interruptions()  # so that the directory below goes, too
     system = registry.get(registry.adopt(directory))
-    api = system.api(system.parse_options())
-    known: dict[str, list[Any]] = {"s3": list(S3), "bob": list(BOB)}
-    every: list[Any] = known.get(api) or [*endpoints_of(system)]
+    known = PLANNERS[system.api(system.parse_options())].endpoints
+    every: list[Any] = [*(known or endpoints_of(system))]
     if not every:
         raise UserError(f"{directory}: `endpoints` has no request to try.")
     with tempfile.TemporaryDirectory(prefix="wanlat-check-") as place:
@@ -182,7 +182,7 @@ def check(
         demand_lab(prepared.plan, prepared.backend)
         ended = run_with_progress(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
-    order = known.get(api) or list(system.definition.endpoints)
+    order = known or list(system.definition.endpoints)
     rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
     keys = ("endpoint", "outcome", "ms", "error")
     ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in rows]

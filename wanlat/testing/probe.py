@@ -25,7 +25,8 @@ from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.body import body
 from wanlat.probes.objects import HOW_OBJECTS
 from wanlat.probes.oneshot import Oneshot, prepare
-from wanlat.probes.plan import Request, header_to
+from wanlat.probes.plan import Request
+from wanlat.probes.protocols import header_to
 from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import UserError
@@ -150,7 +151,7 @@ class Probe:
         self._lab = lab
         self._cluster = cluster
         self._record = record
-        api = objects_of(cluster.of, cluster.scene["given"])
+        api = objects_of(cluster.defined, cluster.scene["given"])
         if api is None:
             raise UserError(
                 f"wanlat_probe puts, gets and removes objects, and the definition of system "

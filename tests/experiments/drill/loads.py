@@ -89,7 +89,7 @@ def load_on(
     return Load(
         lab=lab,
         cluster=cluster,
-        api=cast(ObjectApi, ObjectApi.of(cluster.api)),
+        api=cast(ObjectApi, ObjectApi.over(cluster.api)),
         ledger=Ledger(directory / "ledger.jsonl", seed),
         seed=seed,
         object_bytes=OBJECT_BYTES,

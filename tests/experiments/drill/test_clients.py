@@ -31,8 +31,8 @@ from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.requests import Row, Sender
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.plan import header_to
 from wanlat.probes.process import Here, Process
+from wanlat.probes.protocols import header_to
 from wanlat.systems.base import Cluster
 
 PATIENT_MS = 60_000
@@ -41,7 +41,7 @@ PATIENT_MS = 60_000
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with quorum(tmp_path_factory.mktemp("logs")) as made:
-        assert made.ask_s3("n1", f"/{BUCKET}", method="PUT").ok
+        assert made.send_s3("n1", f"/{BUCKET}", method="PUT").ok
         yield made
 
 
@@ -123,7 +123,7 @@ def test_what_a_oneshot_had_not_read_when_it_died_was_not_sent() -> None:
     with LoopbackStore("ok") as store:
         header = header_to(store.target("n1"), deadline_ms=PATIENT_MS)
         with Sender(spawn, header, threading.Event()) as sender:
-            (request,) = cast(ObjectApi, ObjectApi.of("s3")).buckets(["b"])
+            (request,) = cast(ObjectApi, ObjectApi.over("s3")).buckets(["b"])
             assert sender.exchange(request).outcome != "not_sent"
             started[0].send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, started[0].pid, os.WSTOPPED)

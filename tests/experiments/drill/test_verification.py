@@ -20,7 +20,7 @@ from wanlat.experiments.drill.clients import Verified, fill, verify
 from wanlat.experiments.drill.ledger import Object
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.requests import Schedule, Sender, on_object, spawn_on
-from wanlat.probes.plan import header_to
+from wanlat.probes.protocols import header_to
 from wanlat.systems.base import Cluster
 
 KEYS = 30

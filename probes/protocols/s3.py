@@ -22,19 +22,24 @@ Every request is on keys that no other request disturbs:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
-from typing import Literal
+from typing import Any, ClassVar, Literal, get_args
 
+from wanlat.probes.fewer import Turn
+from wanlat.probes.header import Header
 from wanlat.probes.plan import (
     Phase,
     Request,
-    Step,
     StepsPlan,
+    Wanted,
     body_seed,
+    in_steps,
     read_objects,
-    shuffled,
 )
 from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.protocols.base import Planner
+from wanlat.systems.engine.protocols import PROTOCOLS, S3Target
 
 S3Endpoint = Literal[
     "ListBuckets",
@@ -54,67 +59,73 @@ _LIST_PREFIX = "list/"
 _ONE_KEY = "one/object"
 
 
-def s3_steps(
-    endpoints: Sequence[S3Endpoint],
-    *,
-    steps: int = 1,
-    samples: int,
-    warmup: int,
-    object_bytes: int,
-    seed: int,
-    bucket: str,
-    one_key: bool = False,
-    prefilled: Prefilled | None = None,
-) -> StepsPlan:
-    """Return a plan of ``samples`` requests to each endpoint after ``warmup`` unmeasured ones, at
-    each of ``steps``.
+@dataclass(frozen=True)
+class S3Header(Header):
+    """The first line of a plan for S3: where to, and as whom."""
 
-    The same arguments give the same plan. The bucket need not exist; it must hold no keys of an
-    earlier plan, but may hold ``prefilled`` ones. No step writes or removes a key of another one,
-    unless ``one_key`` asks for just that. Raises ValueError for an endpoint that it does not know.
-    """
-    maker = _Maker(bucket, object_bytes, seed, one_key=one_key)
-    maker.read_objects = read_objects(samples, object_bytes, steps)
-    if prefilled is not None and prefilled.objects:
-        maker.stand_amid(prefilled, steps * (samples + warmup))
-    unknown = [name for name in endpoints if name not in maker.makers]
-    if unknown:
-        raise ValueError(f"{unknown[0]} cannot be measured, only {', '.join(maker.makers)}")
+    subcommand: ClassVar[str] = "s3"
 
-    prepare = list(maker.prepare(endpoints, steps * (samples + warmup)))
-    made: list[Step] = []
-    used = dict.fromkeys(endpoints, 0)
-    for step in range(steps):
-        phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-        for phase, name in shuffled(
-            endpoints, warmup=warmup, samples=samples, seed=seed, step=step
-        ):
-            phases[phase].append(maker.makers[name](phase, used[name]))
-            used[name] += 1
-        made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
-    return StepsPlan(tuple(prepare), tuple(made), seed)
+    host: str
+    port: int
+    region: str
+    access_key: str
+    secret_key: str
+
+
+class S3Planner(Planner[S3Target]):
+    """Endpoints of its own, on objects in buckets."""
+
+    name, target, header = "s3", S3Target, S3Header
+    endpoints = get_args(S3Endpoint)
+
+    def plan(self, wanted: Wanted) -> StepsPlan:
+        """Return ``samples`` requests to each endpoint after ``warmup`` unmeasured ones, a step.
+
+        The bucket need not exist; it must hold no keys of an earlier plan, but may hold
+        ``prefilled`` ones. No step writes or removes a key of another one, unless with ``one_key``.
+        """
+        maker = _Maker(wanted)
+        repeats = wanted.steps * (wanted.samples + wanted.warmup)
+        prepare = list(maker.prepare(wanted.endpoints, repeats))
+        numbers = {name: count() for name in wanted.endpoints}
+
+        def make(phase: Phase, name: S3Endpoint) -> Request:
+            return maker.makers[name](phase, next(numbers[name]))
+
+        steps = in_steps(wanted.endpoints, wanted, make)
+        return StepsPlan(tuple(prepare), steps, wanted.seed)
+
+    def turns(self, wanted: Wanted) -> list[Turn]:
+        """Return the endpoints; where their keys lie is not known."""
+        return [(name, "unknown") for name in wanted.endpoints]
+
+    def blank(self, endpoint: str) -> Request:
+        """Return the request to an endpoint that lacks key and bytes."""
+        does = PROTOCOLS["s3"].objects.does(endpoint)
+        carries: dict[str, Any] = {}
+        if does in ("write", "read"):
+            carries = {"object_bytes": 0, "body_seed": 0}
+        elif does == "exists":
+            carries = {"object_bytes": 0}
+        return Request(0, "measure", endpoint, "", "", **carries)
 
 
 class _Maker:
     """Makes the requests of one plan, numbering them as it goes."""
 
-    def __init__(
-        self,
-        bucket: str,
-        object_bytes: int,
-        seed: int,
-        *,
-        one_key: bool = False,
-    ) -> None:
-        self.bucket = bucket
-        self.object_bytes = object_bytes
-        self.read_objects = 1
+    def __init__(self, wanted: Wanted) -> None:
+        self.bucket = wanted.bucket
+        self.object_bytes = wanted.object_bytes
+        self.read_objects = read_objects(wanted.samples, wanted.object_bytes, wanted.steps)
         self._prefilled: list[tuple[str, int]] = []
         self._list_prefix = _LIST_PREFIX
         self._page: int | None = None
-        self._seed = seed
-        self._one_key = one_key
+        self._seed = wanted.seed
+        self._one_key = wanted.one_key
         self._seq = count()
+        if wanted.prefilled is not None and wanted.prefilled.objects:
+            most = wanted.steps * (wanted.samples + wanted.warmup)
+            self._use_prefilled(wanted.prefilled, most)
         self.makers: dict[S3Endpoint, Callable[[Phase, int], Request]] = {
             "ListBuckets": lambda phase, _: Request(next(self._seq), phase, "ListBuckets"),
             "ListObjects": self._list,
@@ -129,7 +140,7 @@ class _Maker:
             ),
         }
 
-    def stand_amid(self, prefilled: Prefilled, most: int) -> None:
+    def _use_prefilled(self, prefilled: Prefilled, most: int) -> None:
         """Have reads be of prefilled objects, each once while there are enough of them, and the
         prefix that is listed lie among them.
         """
@@ -137,7 +148,7 @@ class _Maker:
         self._page = PAGE if prefilled.objects >= PAGE else None
         if prefilled.is_read and not self._one_key:
             drawn = islice(prefilled.drawn(), most)
-            self._prefilled = [(prefilled.key(each), prefilled.body_seed(each)) for each in drawn]
+            self._prefilled = [(prefilled.key(i), prefilled.body_seed(i)) for i in drawn]
 
     def prepare(self, endpoints: Sequence[S3Endpoint], repeats: int) -> Iterator[Request]:
         """Make the bucket and the objects that ``repeats`` requests to each endpoint need."""

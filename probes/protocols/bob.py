@@ -1,7 +1,7 @@
 """The plan of requests to Bob's gRPC API: which, on which keys, near and far.
 
 Whether the target node holds a replica of a key decides how long a request takes, and a
-mean over both kinds says nothing. So keys are drawn at random until there are enough of each
+mean over both kinds means nothing. So keys are drawn at random until there are enough of each
 placement, and every endpoint is measured ``samples`` times on each: on ``local`` and on
 ``remote`` keys, or on the one kind that there is.
 
@@ -22,28 +22,29 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import count, islice
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
+from wanlat.probes.fewer import Turn
 from wanlat.probes.plan import (
     BOB_KEYED,
     KEY_BYTES,
     Phase,
     Placement,
+    Replicas,
     Request,
-    Step,
     StepsPlan,
+    Wanted,
     body_seed,
+    in_steps,
     read_objects,
-    shuffled,
 )
 from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.protocols.grpc import GrpcPlanner
+from wanlat.systems.engine.protocols import PROTOCOLS
 
 BobEndpoint = Literal["Put", "Get", "Exist", "Delete", "Ping"]
-
-Replicas = Callable[[bytes], Sequence[str] | None]
-"""The nodes that hold a key; None where that is not known."""
 
 _READS = ("Get", "Exist")
 
@@ -51,51 +52,45 @@ _LOOKED_AT = 20_000
 """Keys, until a placement that did not come up is taken not to exist."""
 
 
-def bob_steps(
-    endpoints: Sequence[BobEndpoint],
-    *,
-    steps: int = 1,
-    samples: int,
-    warmup: int,
-    object_bytes: int,
-    seed: int,
-    target: str,
-    replicas: Replicas,
-    one_key: bool = False,
-    prefilled: Prefilled | None = None,
-) -> StepsPlan:
-    """Return a plan of ``samples`` requests to each endpoint and placement, after ``warmup``, at
-    each of ``steps``.
+class BobPlanner(GrpcPlanner):
+    """Endpoints of its own, on keys near and far."""
 
-    ``target`` is the target node, ``prefilled`` what is there already. The same arguments
-    give the same plan. No step writes or removes a key of another one, unless ``one_key`` asks for
-    just that. Raises ValueError for an endpoint that Bob does not have, and as ``replicas`` does.
-    """
-    unknown = [name for name in endpoints if name not in get_args(BobEndpoint)]
-    if unknown:
-        raise ValueError(f"Bob has no {unknown[0]}, only {', '.join(get_args(BobEndpoint))}")
-    keys = Keys(seed, target, replicas)
-    maker = _Maker(object_bytes, seed, keys, one_key=one_key)
-    each = _turns(endpoints, keys)
-    read_placements = {placement for endpoint, placement in each if endpoint in _READS}
-    if prefilled is not None and prefilled.is_read and not one_key:
-        maker.read_prefilled(prefilled, read_placements, steps * (samples + warmup))
-    reads = 1 if one_key else read_objects(samples, object_bytes * len(read_placements), steps)
-    prepare = maker.prepare(each, reads, removals=steps * (samples + warmup))
-    made: list[Step] = []
-    for step in range(steps):
-        phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-        for phase, turn in shuffled(each, warmup=warmup, samples=samples, seed=seed, step=step):
-            phases[phase].append(maker.request(phase, *turn))
-        made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
-    return StepsPlan(tuple(prepare), tuple(made), seed)
+    name = "bob"
+    endpoints = get_args(BobEndpoint)
+    written: ClassVar[str] = ""
 
+    def plan(self, wanted: Wanted) -> StepsPlan:
+        """Return ``samples`` requests to each endpoint and placement, after ``warmup``, a step.
 
-def turns(
-    endpoints: Sequence[BobEndpoint], seed: int, target: str, replicas: Replicas
-) -> list[tuple[BobEndpoint, Placement]]:
-    """Return what ``bob_steps`` measures ``samples`` times each."""
-    return _turns(endpoints, Keys(seed, target, replicas))
+        No step writes or removes a key of another one, unless with ``one_key``. Raises what
+        ``replicas`` raises.
+        """
+        keys = Keys(wanted.seed, wanted.target, wanted.replicas)
+        maker = _Maker(wanted.object_bytes, wanted.seed, keys, one_key=wanted.one_key)
+        turns = _turns(wanted.endpoints, keys)
+        read_placements = {placement for endpoint, placement in turns if endpoint in _READS}
+        prefilled, repeats = wanted.prefilled, wanted.steps * (wanted.samples + wanted.warmup)
+        if prefilled is not None and prefilled.is_read and not wanted.one_key:
+            maker.read_prefilled(prefilled, read_placements, repeats)
+        read_bytes = wanted.object_bytes * len(read_placements)
+        reads = 1 if wanted.one_key else read_objects(wanted.samples, read_bytes, wanted.steps)
+        prepare = maker.prepare(turns, reads, removals=repeats)
+        steps = in_steps(turns, wanted, lambda phase, turn: maker.request(phase, *turn))
+        return StepsPlan(tuple(prepare), steps, wanted.seed)
+
+    def turns(self, wanted: Wanted) -> list[Turn]:
+        """Return the endpoints, each with the placements that keys have here."""
+        return [*_turns(wanted.endpoints, Keys(wanted.seed, wanted.target, wanted.replicas))]
+
+    def blank(self, endpoint: str) -> Request:
+        """Return the request to an endpoint that lacks key and bytes."""
+        does = PROTOCOLS["bob"].objects.does(endpoint)
+        carries: dict[str, Any] = {}
+        if does in ("write", "read"):
+            carries = {"object_bytes": 0, "body_seed": 0}
+        elif does == "exists":
+            carries = {"exists": True}
+        return Request(0, "measure", endpoint, None, "00" * KEY_BYTES, **carries)
 
 
 def _turns(endpoints: Sequence[BobEndpoint], keys: Keys) -> list[tuple[BobEndpoint, Placement]]:
