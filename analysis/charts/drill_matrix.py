@@ -97,7 +97,7 @@ def _columns() -> Iterator[tuple[str, float, float]]:
 
 
 def _boxes(runs: Sequence[DrillRun]) -> Iterator[Box]:
-    """What a cell says: of the run that is shown, and what was lost in the worst of all."""
+    """The boxes of a cell: of the run that is shown, and what was lost in the worst of all."""
     if not runs:
         return
     shares, expired, p99, end = (column[1:] for column in _columns())
@@ -129,7 +129,7 @@ def _p99_colour(served: Row) -> str:
 
 
 def _draw_box(axes: Axes, left: float, top: float, box: Box) -> None:
-    """A box with its text in the middle, in black or white as its colour asks for."""
+    """A box with its text in the middle, in black or white whichever is read best on its colour."""
     begin, line, width, text, colour = box
     corner = left + begin, top + line * (_LINE + _GAP)
     axes.add_patch(Rectangle(corner, width, _LINE, **_looks(colour)))

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples
 from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT, applied, styles
 from wanlat.analysis.figures.envelope import RTT, Tested, at, by_system, limit_of, placed
-from wanlat.analysis.names import EN_DASH, display_system, row_labels
+from wanlat.analysis.names import EN_DASH, count, display_system, row_labels
 from wanlat.analysis.section import Answer, Row, series_of
 
 _APART = 1.12
@@ -28,37 +28,39 @@ _WIDTH = 0.72
 def draw(answer: Answer) -> Figure:
     """The map of every system."""
     figures = answer.figures
-    of = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
+    arrays = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
     systems = [[row for row in rows if row["axis"] == RTT] for rows in by_system(figures.rows)]
     looks, labels = styles(figures.series), row_labels(figures.series)
-    found = [f"{_whose(rows[0])} holds up to {limit_of(rows[0])} RTT" for rows in systems if rows]
+    findings = [
+        f"{_label(rows[0])} holds up to {limit_of(rows[0])} RTT" for rows in systems if rows
+    ]
     clusters = max(row["clusters"] for row in figures.rows)
     interval = (
         "95 % over clusters" if clusters > 1 else "from where the promise held to where it did not"
     )
     words = Words(
-        "; ".join(found),
-        f"{answer.of} · {clusters} {'cluster' if clusters == 1 else 'clusters'} of each system",
+        "; ".join(findings),
+        f"{answer.subject} · {count(clusters, 'cluster')} of each system",
         "",
         (
             f"Bars: the RTT up to which the promise holds; whiskers: {interval}. Marks: networks "
             "that were tested, filled where it held. Lines: RTTs between regions, from the "
             "topology that the study names.",
-            *answer.say(answer.section.notes[:1]),
+            *answer.sentences(answer.section.notes[:1]),
         ),
     )
     with applied():
         figure, panels = multiples(
             words, len(systems), columns=2, panel_in=4.2, y_label="RTT, ms", share_y=True
         )
-        tested = [of[id(rows[0])] for rows in systems if rows]
-        rtts = [test.network.rtt_ms for each in tested for test in each.tests]
+        tested = [arrays[id(rows[0])] for rows in systems if rows]
+        rtts = [test.network.rtt_ms for its in tested for test in its.tests]
         span = min(rtts) / 1.15, max(rtts) * 1.3  # of all panels, which share the axis
         for axes, rows in zip(panels, systems, strict=True):
             if rows:
                 look = looks[series_of(rows[0])]
                 head(axes, labels[series_of(rows[0])], rows[0]["varied"])
-                _panel(axes, rows, of[id(rows[0])], (look.dark, look.colour), span)
+                _panel(axes, rows, arrays[id(rows[0])], (look.dark, look.colour), span)
         keys = [
             (Patch(facecolor=FAINT, edgecolor=QUIET), "the promise holds"),
             (Line2D([], [], ls="", marker="o", mfc=INK, mec=INK, ms=4), "tested: it held"),
@@ -68,7 +70,7 @@ def draw(answer: Answer) -> Figure:
         return dress(figure, words, keys=keys)
 
 
-def _whose(row: Row) -> str:
+def _label(row: Row) -> str:
     return ", ".join(filter(None, (display_system(row["system"]), row["varied"])))
 
 
@@ -116,8 +118,8 @@ def _regions(axes: Axes, row: Row, tested: Tested, columns: int) -> None:
     """Draw pairs of regions across; some are named, none of them on another."""
     outside, before = placed(row, tested.regions)[1], 0.0
     low, high = axes.get_ylim()
-    shown = (each for each in tested.regions if low < each.rtt_ms < high)
-    for pair in sorted(shown, key=lambda each: each.rtt_ms):
+    shown = (pair for pair in tested.regions if low < pair.rtt_ms < high)
+    for pair in sorted(shown, key=lambda pair: pair.rtt_ms):
         colour = ALARM if pair in outside else QUIET
         axes.axhline(pair.rtt_ms, color=colour, lw=0.4, alpha=0.5, zorder=0)
         if pair.rtt_ms >= before * _APART:

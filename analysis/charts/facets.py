@@ -47,7 +47,7 @@ _THEIRS = SeriesStyle("#8a8a8a", "", "X", is_remote=True)
 
 @dataclass(frozen=True)
 class Dot:
-    """A mark: its panel (a name, and what it shows), whose it is, and y's 95 % interval.
+    """A mark: its panel (a name, and what it shows), its series, and y's 95 % interval.
 
     A line joins those of a series and placement in a panel if all of them are `joined`, and each x
     has one.
@@ -108,15 +108,15 @@ def draw_facets(
             y_label=scale.y_label,
             share_y=scale.alike,
         )
-        for axes, (panel, of) in zip(axes_of, panels.items(), strict=True):
+        for axes, (panel, marks) in zip(axes_of, panels.items(), strict=True):
             head(axes, *panel)
             _set_x(axes, scale.ticks, _BETWEEN_TICKS * columns / 3)
-            _set_y(axes, *_limits(dots if scale.alike else of, scale))
+            _set_y(axes, *_limits(dots if scale.alike else marks, scale))
             if scale.at is not None:
                 axes.axhline(scale.at, color=QUIET, linewidth=1.0, zorder=1)
             beneath(axes, panel[0])
             for number, (one, where) in enumerate(lines):
-                if mine := [dot for dot in of if (dot.series, dot.placement) == (one, where)]:
+                if mine := [dot for dot in marks if (dot.series, dot.placement) == (one, where)]:
                     aside = scale.beside ** (number - (len(lines) - 1) / 2)
                     _draw(axes, mine, looks[one].at(where), aside)
         entries = legend(ours, placed) + [(_THEIRS, label) for label in theirs.values()]
@@ -129,13 +129,13 @@ def panel_names(rows: Sequence[Row]) -> list[str]:
     return [called[row.get("endpoint", "")].replace("\n", " ") for row in rows]
 
 
-def by_what_is_said(
-    stem: str, items: Sequence[T], said: Sequence[str]
+def by_label(
+    stem: str, items: Sequence[T], labels: Sequence[str]
 ) -> Iterator[tuple[str, str, list[T]]]:
-    """A chart for everything that is said of items: its file's stem, what is said, its items."""
-    for each in dict.fromkeys(said):
-        mine = [item for item, its in zip(items, said, strict=True) if its == each]
-        yield stem + re.sub(r"[^\w.]+", "-", each), each, mine
+    """A chart for each label of items: its file's stem, the label, its items."""
+    for label in dict.fromkeys(labels):
+        mine = [item for item, its in zip(items, labels, strict=True) if its == label]
+        yield stem + re.sub(r"[^\w.]+", "-", label), label, mine
 
 
 def _set_y(axes: Axes, low: float, high: float, is_log: bool) -> None:

@@ -39,8 +39,8 @@ def of_clusters(answer: Answer) -> Mapping[str, Figure]:
     most = max(lines, key=lambda line: len(ways(line.rows)))
     numbers = [(way["round_trips"], way["share"]) for way in ways(most.rows)]
     name = with_placement(f"{labels_of(lines)[most.series]} {most.endpoint}", most.placement)
-    found = f"{name} takes {or_else(numbers, 0)} round trips"
-    return {"clusters-round-trips": draw(lines, (found, f"{answer.of}, cluster by cluster"))}
+    finding = f"{name} takes {or_else(numbers, 0)} round trips"
+    return {"clusters-round-trips": draw(lines, (finding, f"{answer.subject}, cluster by cluster"))}
 
 
 def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:

@@ -17,23 +17,23 @@ from wanlat.analysis.section import Answer, Figures, Row
 
 def draw(answer: Answer) -> Figure:
     """The chart of a matrix of placements."""
-    figures, found = answer.figures, answer.figures.arrays[0].found
+    figures, search = answer.figures, answer.figures.arrays[0].found
     ranks = sorted({row["rank"] for row in figures.rows})
     clusters = max(row["clusters"] for row in figures.rows)
     off = errors(figures.rows)
     median_ms, worst_ms = (digits(off[f"{which}_error_ms"], 2) for which in ("median", "worst"))
     words = Words(
-        f"{display_system(found.system)}: latencies of {count(len(ranks), 'placement')} are off "
+        f"{display_system(search.system)}: latencies of {count(len(ranks), 'placement')} are off "
         f"their prediction by {median_ms} ms (median), {worst_ms} ms (worst)",
-        f"{count(found.compared, 'placement')} compared in regions of {found.matrix}, ranked by "
-        f"{found.rank_by}; measured: rank {', '.join(map(str, ranks))}, "
+        f"{count(search.compared, 'placement')} compared in regions of {search.matrix}, ranked by "
+        f"{search.rank_by}; measured: rank {', '.join(map(str, ranks))}, "
         f"{count(clusters, 'cluster')} of each",
         "",
         (
             "Marks: one for each endpoint at each target node; whiskers: 95 % over "
             "clusters. Of one prediction, errors of endpoints are drawn apart. *: the leader.",
             *filter(None, [order(figures)]),
-            *answer.say(answer.section.notes),
+            *answer.sentences(answer.section.notes),
         ),
     )
     looks = _looks(figures)
@@ -65,8 +65,8 @@ def _looks(figures: Figures) -> Mapping[str, SeriesStyle]:
     from wanlat.bundle.run import Series
 
     names = dict.fromkeys(str(row["endpoint"]) for row in figures.rows)
-    found = styles([Series(name, "") for name in names])
-    return {series.system: look for series, look in found.items()}
+    looks = styles([Series(name, "") for name in names])
+    return {series.system: look for series, look in looks.items()}
 
 
 def _against_prediction(
@@ -99,8 +99,8 @@ def _whiskers(row: Row, key: str) -> list[list[float]] | None:
 def _means(axes: Axes, figures: Figures) -> None:
     """Draw the mean over clients of each placement, the best predicted on top."""
     head(axes, "Mean over clients", "ms; open: predicted, filled: measured")
-    found = placed(figures)
-    rows = found.rows if found else ()
+    means = placed(figures)
+    rows = means.rows if means else ()
     for place, row in enumerate(rows):
         axes.errorbar(
             row["measured_ms"],

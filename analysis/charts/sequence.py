@@ -167,7 +167,7 @@ class _Picture:
         return figure, axes
 
     def _write(self, text: str, at: Any, offset_pt: tuple[float, float], **look: Any) -> Annotation:
-        """Set a text so many points from a place (lane, milliseconds, unless `look` says else)."""
+        """Set a text so many points from a place (lane, milliseconds, unless `look` has others)."""
         look = {"textcoords": "offset points", "fontsize": _LABEL_PT, "va": "center", **look}
         return self.axes.annotate(text, at, xytext=offset_pt, **look)
 
@@ -218,7 +218,7 @@ class _Picture:
         return beside
 
     def _ends(self, message: Row) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where the arrow of a message begins and ends; what nobody saw arrive ends halfway."""
+        """Where the arrow of a message begins and ends; what never arrived ends halfway."""
         source, target = self.lanes[message["from"]], self.lanes[message["to"]]
         entered, left = message["last_entry_ms"], message["departure_ms"]
         if left is None:
@@ -268,7 +268,7 @@ class _Picture:
         ]
 
     def _draw_hops(self) -> list[Artist]:
-        """The critical path told hop by hop, each beside the arrow that it is; if there is room."""
+        """The critical path hop by hop, each beside the arrow that it is; if there is room."""
         written: list[Artist] = []
         look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top"}
         hops = words.hop_texts(self.trace)
@@ -348,7 +348,7 @@ class _Picture:
 
 
 def _label(group: Sequence[Row]) -> str:
-    """What messages that leave a node together say: "4 × GET …/shard 250–254 B"."""
+    """The label of messages that leave a node together: "4 × GET …/shard 250–254 B"."""
     times = f"{len(group)} ×" if len(group) > 1 else ""
     return " ".join(filter(None, (times, _what(group[0]), words.sizes(group))))
 

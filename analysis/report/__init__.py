@@ -72,8 +72,8 @@ def report(
     if tables is not None:
         replace_text(directory / TABLES, tables)
     pictures = _draw(summary, directory / CHARTS, svg=svg)
-    known = {each for picture in pictures for each in (picture.title, picture.paths[0])}
-    traces = [each for each in _traces(directory) if not known & {each.title, each.paths[0]}]
+    known = {key for picture in pictures for key in (picture.title, picture.paths[0])}
+    traces = [trace for trace in _traces(directory) if not known & {trace.title, trace.paths[0]}]
     replace_text(directory / PAGE, page(summary, [*pictures, *traces]))
     return Report(
         summary,
@@ -101,7 +101,7 @@ def beside(directories: Sequence[Path], out: Path, messages_of: MessagesOf) -> N
 
 
 def page_of(directory: Path, messages_of: MessagesOf) -> str:
-    """The page of a run or a matrix whose bundle stays as it is. Raises BundleError."""
+    """The page of a run or a matrix; its bundle stays as it is. Raises BundleError."""
     from wanlat.analysis.report.html import page
 
     summary = _summary(directory, messages_of)
@@ -161,10 +161,10 @@ def _traces(directory: Path) -> Iterator[Picture]:
 
         if not beneath.is_file(path):  # a link is refused
             continue
-        said = path.stem.replace("-", " ")
+        label = path.stem.replace("-", " ")
         with suppress(OSError, ValueError, KeyError, TypeError, BundleError):
-            said = title(read_json(path.with_suffix(".json")))
-        yield Picture(path.stem, said, (path,))
+            label = title(read_json(path.with_suffix(".json")))
+        yield Picture(path.stem, label, (path,))
 
 
 def replace_text(path: Path, text: str) -> None:

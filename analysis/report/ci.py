@@ -1,6 +1,6 @@
 """What a CI makes of results: JUnit XML, and Bencher Metric Format.
 
-Both from the documents that `--json` prints, so that they say the same.
+Both from the documents that `--json` prints, so that they agree.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> str:
             "skipped": sum(undecided is not None for *_, undecided in cases),
         }
         suite = Xml.SubElement(root, "testsuite", {"name": name, **_texts(counts)})
-        for of, title, failure, undecided in cases:
-            case = Xml.SubElement(suite, "testcase", {"classname": of, "name": title})
+        for subject, title, failure, undecided in cases:
+            case = Xml.SubElement(suite, "testcase", {"classname": subject, "name": title})
             if failure is not None:
                 Xml.SubElement(case, "failure", {"message": failure.split(". ")[0]}).text = failure
             elif undecided is not None:
@@ -45,12 +45,14 @@ def cases_of_comparison(comparison: Document) -> list[Case]:
     """A case for each endpoint: it fails if it fails the gate."""
     return [
         (
-            each["system"],
-            _name(each),
-            _why(each) if each["fails"] else None,
-            str(each["verdict"]) if each["verdict"] in _OPEN and not each["fails"] else None,
+            endpoint["system"],
+            _name(endpoint),
+            _why(endpoint) if endpoint["fails"] else None,
+            str(endpoint["verdict"])
+            if endpoint["verdict"] in _OPEN and not endpoint["fails"]
+            else None,
         )
-        for each in comparison["endpoints"]
+        for endpoint in comparison["endpoints"]
     ]
 
 
@@ -60,17 +62,19 @@ def cases_of_report(report: Document) -> list[Case]:
     Raises BundleError where there is nothing to judge.
     """
     drill = report.get("drill") or {}
-    of = drill.get("system") or report["bundle"]["study"]
+    subject = drill.get("system") or report["bundle"]["study"]
     cases: list[Case] = []
     if drill:
         failure = "\n".join(drill["failures"]) if drill["failures"] else None
-        cases.append((of, drill["name"], failure, None))
+        cases.append((subject, drill["name"], failure, None))
     claims = drill.get("claims") or (report.get("claims") or {}).get("claims") or ()
     for claim in claims:
-        said = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
+        evidence = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
         fails = claim["verdict"] == Verdict.DOES_NOT_HOLD
         is_open = not fails and claim["verdict"] != Verdict.HOLDS
-        cases.append((of, claim["claim"], said if fails else None, said if is_open else None))
+        cases.append(
+            (subject, claim["claim"], evidence if fails else None, evidence if is_open else None)
+        )
     if not cases:
         raise BundleError(
             "There is nothing to judge for JUnit XML: the bundle is neither a drill's nor of a "
@@ -84,18 +88,18 @@ def bencher(reports: Iterable[Document]) -> dict[str, dict[str, Any]]:
 
     Each with its 95 % interval as bounds. Of studies; a drill's are those before its faults.
     """
-    found: dict[str, dict[str, Any]] = {}
+    metrics: dict[str, dict[str, Any]] = {}
     for report in reports:
         for row in report["endpoints"]:
-            _add(found, row, "latency", row["median_ms"], row.get("median_ci95_ms"), 1e6)
+            _add(metrics, row, "latency", row["median_ms"], row.get("median_ci95_ms"), 1e6)
         for row in report.get("round_trips") or ():
-            _add(found, row, "round-trips", row["round_trips"], row["ci95"])
-            _add(found, row, "wan-bytes", row["wan_bytes"], row.get("wan_bytes_ci95"))
-    return found
+            _add(metrics, row, "round-trips", row["round_trips"], row["ci95"])
+            _add(metrics, row, "wan-bytes", row["wan_bytes"], row.get("wan_bytes_ci95"))
+    return metrics
 
 
 def _add(
-    found: dict[str, dict[str, Any]],
+    metrics: dict[str, dict[str, Any]],
     row: Document,
     measure: str,
     value: float | None,
@@ -107,7 +111,7 @@ def _add(
     metric = {"value": unit * value}
     if ci95 is not None:
         metric |= {"lower_value": unit * ci95[0], "upper_value": unit * ci95[1]}
-    found.setdefault(" ".join([row["system"], _name(row), *_point(row)]), {})[measure] = metric
+    metrics.setdefault(" ".join([row["system"], _name(row), *_point(row)]), {})[measure] = metric
 
 
 def _point(row: Document) -> Iterator[str]:
@@ -120,7 +124,7 @@ def _name(row: Document) -> str:
 
 
 def _why(endpoint: Document) -> str:
-    failing = [each["sentence"] for each in endpoint["changes"] if each["fails"]]
+    failing = [change["sentence"] for change in endpoint["changes"] if change["fails"]]
     return "; ".join(failing) or "gone: OLD measured it and NEW did not"
 
 

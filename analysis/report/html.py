@@ -1,7 +1,7 @@
 """The page of a report, and of several beside each other: one HTML file that needs nothing else.
 
 First what was found, then charts, every sample, tables, and where it all comes from. Templates,
-style and script lie in `page/`. Whatever a bundle says is text: Jinja2 escapes it, data for the
+style and script lie in `page/`. Whatever a bundle contains is text: Jinja2 escapes it, data for the
 script is JSON in which no tag can begin, and the page's own policy lets nothing run but our script,
 which is known by its hash, and nothing be fetched.
 """
@@ -119,7 +119,7 @@ def bundles_page(directory: Path, entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def live_page(directory: Path, report: str, latest: int) -> str:
-    """The page of a run that is under way, which asks its server how far that is."""
+    """The page of a run that is under way, which polls its server for how far that is."""
     own = {"name": directory.name, "directory": str(directory), "report": report}
     return _render("live.html.j2", "live", **own, latest=latest, follows=True)
 
@@ -128,7 +128,7 @@ def _render(template: str, *scripts: str, **given: Any) -> str:
     """A page with our style and script; `scripts`: more of ours."""
     css, js = (
         "".join((PAGE / name).read_text(encoding="utf-8") for name in names)
-        for names in (["page.css"], ["page.js", *(f"{each}.js" for each in scripts)])
+        for names in (["page.css"], ["page.js", *(f"{script}.js" for script in scripts)])
     )
     policy = {kind: _digest(text) for kind, text in (("css", css), ("js", js))}
     own = {"css": Markup(css), "js": Markup(js), "hashes": policy}  # ours, and no bundle's
@@ -190,16 +190,16 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
 
 
 def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
-    files = [(each, _bytes_of(each.paths[0])) for each in pictures]
+    files = [(picture, _bytes_of(picture.paths[0])) for picture in pictures]
     is_large = letter != "" or sum(len(data) for _, data in files) > LARGE
     made = []
-    for each, data in files:
+    for picture, data in files:
         small = _with_palette(data) if is_large else data
         made.append(
             {
-                "stem": each.stem,
-                "anchor": f"chart-{letter}{each.stem}",
-                "title": each.title or each.stem,
+                "stem": picture.stem,
+                "anchor": f"chart-{letter}{picture.stem}",
+                "title": picture.title or picture.stem,
                 # Width and height stand in a PNG's header, big-endian.
                 "width": int.from_bytes(data[16:20]),
                 "height": int.from_bytes(data[20:24]),
@@ -257,8 +257,8 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
     verdicts = [bundle.calibration.verdict for bundle in bundles if bundle.calibration]
     if verdicts:
         failed = verdicts.count("fail")
-        of = f" in {failed} of {len(verdicts)}" if failed and len(verdicts) > 1 else ""
-        yield CALIBRATION, f"failed{of}" if failed else "passed", failed > 0
+        share = f" in {failed} of {len(verdicts)}" if failed and len(verdicts) > 1 else ""
+        yield CALIBRATION, f"failed{share}" if failed else "passed", failed > 0
     elif bundles:
         yield CALIBRATION, "none stored", False
     if backend := source.manifest.backend:
@@ -273,15 +273,15 @@ def _bundles_of(source: Run | Matrix) -> list[Run]:
 
 
 def _outcomes(bundles: Sequence[Run]) -> Counter[str]:
-    found = Counter[str]()
+    counts = Counter[str]()
     for bundle in bundles:
         rows = bundle.timed
         if bundle.is_drill:
             from wanlat.analysis.figures.drill.read import read_drill
 
             rows = read_drill(bundle).requests
-        found.update({str(k): int(n) for k, n in rows["outcome"].value_counts().items() if n})
-    return found
+        counts.update({str(k): int(n) for k, n in rows["outcome"].value_counts().items() if n})
+    return counts
 
 
 def _claims(grid: Grid) -> Iterator[dict[str, str]]:
@@ -304,7 +304,7 @@ def _claims(grid: Grid) -> Iterator[dict[str, str]]:
 
 
 def _named(line: str) -> Fact:
-    """A sentence, apart from whose it is: "PutObject: one round trip"."""
+    """A sentence, and before it its subject: "PutObject: one round trip"."""
     name, colon, rest = line.partition(": ")
     return (name, rest) if colon else ("", line)
 
@@ -379,8 +379,8 @@ def _left_out(source: Run | Matrix) -> Iterator[str]:
 
 def _calibration(source: Run | Matrix, images: Sequence[Mapping[str, Any]]) -> Any:
     """What every pair was requested to be, and was; None of a matrix, and where none is stored."""
-    found = source.calibration if isinstance(source, Run) else None
-    if found is None or not found.pairs:
+    calibration = source.calibration if isinstance(source, Run) else None
+    if calibration is None or not calibration.pairs:
         return None
     headers = (
         "system",
@@ -394,7 +394,7 @@ def _calibration(source: Run | Matrix, images: Sequence[Mapping[str, Any]]) -> A
         "verdict",
     )
     rows = []
-    for pair in found.pairs:
+    for pair in calibration.pairs:
         rtt, error, requested = pair.rtt_ms, pair.error_ms, pair.requested_rtt_ms
         measured = (rtt.p50, rtt.min, rtt.max) if rtt else (None, None, None)
         rows.append(
@@ -412,19 +412,19 @@ def _calibration(source: Run | Matrix, images: Sequence[Mapping[str, Any]]) -> A
         headers=headers,
         rows=tuple(rows),
         text=frozenset(("system", "from", "to", "verdict")),
-        troubled=frozenset(n for n, pair in enumerate(found.pairs) if pair.verdict != "pass"),
+        troubled=frozenset(n for n, pair in enumerate(calibration.pairs) if pair.verdict != "pass"),
     )
     charts = [image for image in images if image["stem"] == CALIBRATION]
-    return {"verdict": found.verdict, "grid": grid, "charts": charts}
+    return {"verdict": calibration.verdict, "grid": grid, "charts": charts}
 
 
 def _definitions(summary: Summary) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for block in summary.blocks.values():
-        found |= getattr(block, "definitions", {})
+        definitions |= getattr(block, "definitions", {})
         section = getattr(block, "section", None)
-        found |= getattr(section, "definitions", {})
-    return found
+        definitions |= getattr(section, "definitions", {})
+    return definitions
 
 
 # -- runs beside each other ----------------------------------------------------------------------
@@ -442,7 +442,11 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
     for grids in tables.values():
         every = list(dict.fromkeys(header for _, grid in grids for header in grid.headers))
         words = [header for header in every if all(header in grid.text for _, grid in grids)]
-        keys = [each for each in ("claim", "of") if each in every] if "verdict" in every else words
+        keys = (
+            [header for header in ("claim", "of") if header in every]
+            if "verdict" in every
+            else words
+        )
         figures = [header for header in every if header not in keys]
         if not figures:
             continue
@@ -451,9 +455,11 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
             names = _without_versions(summaries[run])
             for row in grid.rows:
                 cells = dict(zip(grid.headers, row, strict=True))
-                key = tuple(names.get(c, c) for c in (cells.get(each, EN_DASH) for each in keys))
+                key = tuple(
+                    names.get(c, c) for c in (cells.get(header, EN_DASH) for header in keys)
+                )
                 rows.setdefault(key, {})[run] = cells
-        likely = [n for n, each in enumerate(figures) if "[95" in each or each == "verdict"]
+        likely = [n for n, figure in enumerate(figures) if "[95" in figure or figure == "verdict"]
         title = grids[0][1].title
         yield {
             "title": title.removesuffix(f": {summaries[grids[0][0]].title}"),
@@ -464,8 +470,11 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
                     "name": figure,
                     "kind": "w" if figure in words else "n",
                     "rows": [
-                        (key, [of.get(n, {}).get(figure, EN_DASH) for n in range(len(summaries))])
-                        for key, of in rows.items()
+                        (
+                            key,
+                            [cells.get(n, {}).get(figure, EN_DASH) for n in range(len(summaries))],
+                        )
+                        for key, cells in rows.items()
                     ],
                 }
                 for figure in figures
@@ -483,10 +492,13 @@ def _conditions(runs: Sequence[Mapping[str, Any]], summaries: Sequence[Summary])
     """What each run was measured under; what differs is marked."""
     from wanlat.analysis.compare.conditions import conditions_of  # for few pages, and much of it
 
-    said = [conditions_of(summary.source) for summary in summaries]
-    names = list(dict.fromkeys(name for each in said for name in each))
+    stated = [conditions_of(summary.source) for summary in summaries]
+    names = list(dict.fromkeys(name for conditions in stated for name in conditions))
     values = [
-        tuple(_short(each[n]) if each.get(n) is not None else EN_DASH for each in said)
+        tuple(
+            _short(conditions[n]) if conditions.get(n) is not None else EN_DASH
+            for conditions in stated
+        )
         for n in names
     ]
     pairs = [(name, its) for name, its in zip(names, values, strict=True) if set(its) != {EN_DASH}]
