@@ -17,7 +17,7 @@ from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiple
 from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, applied, styles
 from wanlat.analysis.figures.advice import Measured, by_question, cost_of, held, is_beyond, spelt
 from wanlat.analysis.figures.envelope import RTT
-from wanlat.analysis.names import display_system, row_labels
+from wanlat.analysis.names import count, display_system, row_labels
 from wanlat.analysis.section import Answer, Row, series_of
 
 _MARKS = "osD^vP"
@@ -36,7 +36,7 @@ def draw(answer: Answer) -> Figure:
     clusters = max(row["clusters"] for row in figures.rows)
     words = Words(
         "; ".join(_found(rows) for rows in questions),
-        f"{answer.subject} · {clusters} {'cluster' if clusters == 1 else 'clusters'} of each value",
+        f"{answer.subject} · {count(clusters, 'cluster')} of each value",
         "timeout",
         (
             "Left: the RTT up to which the promise holds; a triangle: at least, the search ends "
@@ -57,7 +57,13 @@ def draw(answer: Answer) -> Figure:
             head(price, "", "without an acknowledged write, s")
             _log(frontier, figures.rows, _frontier(frontier, rows, levels, looks[series].dark))
             _log(price, figures.rows, _price(price, rows, measured, looks[series].dark))
-        keys = [(_key(number), level) for number, level in enumerate(levels)]
+        keys = [
+            (
+                Line2D([], [], color=INK, marker=_mark(number), ms=4, lw=1, alpha=_shade(number)),
+                level,
+            )
+            for number, level in enumerate(levels)
+        ]
         if any(row["rule_ms"] for row in figures.rows):
             keys.append((Line2D([], [], color=QUIET, lw=1, ls="--"), "by the makers' rule"))
         return dress(figure, words, keys=keys)
@@ -67,9 +73,8 @@ def _is(limit: Row) -> bool:
     return bool(limit["axis"] == RTT)
 
 
-def _key(number: int) -> Line2D:
-    mark = _MARKS[number % len(_MARKS)]
-    return Line2D([], [], color=INK, marker=mark, ms=4, lw=1, alpha=_shade(number))
+def _mark(number: int) -> str:
+    return _MARKS[number % len(_MARKS)]
 
 
 def _shade(number: int) -> float:
@@ -80,10 +85,8 @@ def _found(rows: Sequence[Row]) -> str:
     """The finding: the shortest value and the longest, what each holds and costs."""
     parts = []
     for row in (rows[0], *rows[1:][-1:]):
-        cost = cost_of(row)
-        parts.append(
-            f"{spelt(row['value_ms'])} {held(row)}" + (f", costs {cost} s" if cost else "")
-        )
+        costs = f", costs {cost} s" if (cost := cost_of(row)) else ""
+        parts.append(f"{spelt(row['value_ms'])} {held(row)}{costs}")
     return f"{display_system(rows[0]['system'])}, {rows[0]['timeout']}: {'; '.join(parts)}"
 
 
@@ -99,8 +102,8 @@ def _frontier(axes: Axes, rows: Sequence[Row], levels: Sequence[str], colour: st
             if limit is None or not (is_found or is_beyond(limit)):
                 continue
             middle = limit["limit"] if is_found else limit["inside"]
-            mark = _MARKS[number % len(_MARKS)] if is_found else "^"
-            axes.plot(row["value_ms"], middle, mark, ms=5 if is_found else 8, **look)
+            marker, size = (_mark(number), 5) if is_found else ("^", 8)
+            axes.plot(row["value_ms"], middle, marker, ms=size, **look)
             line.append((row["value_ms"], middle))
             if limit["limit_ci95"]:
                 axes.vlines(row["value_ms"], *limit["limit_ci95"], lw=2, **look)
@@ -122,9 +125,8 @@ def _price(
     for row in rows:
         x = row["value_ms"]
         kills = [k.answered_s for k in measured[id(row)].kills if k.answered_s is not None]
-        axes.plot(
-            [_BESIDE * x] * len(kills), kills, "o", ms=3, color=FAINT, mec=QUIET, mew=0.5, zorder=2
-        )
+        beside = [_BESIDE * x] * len(kills)
+        axes.plot(beside, kills, "o", ms=3, color=FAINT, mec=QUIET, mew=0.5, zorder=2)
         drawn += kills
         if row["answered_s"] is None:
             if row["kills"]:

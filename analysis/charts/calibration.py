@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, log_ticks
+from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, log_ticks, sheet
 from wanlat.analysis.charts.style import ALARM, BODY_PT, TINY_PT, applied, styles
 from wanlat.analysis.names import count, display_system, format_ms
 from wanlat.bundle.run import Series
@@ -59,8 +58,7 @@ def draw(document: Document) -> Figure:
     rows = -(-(len(panels) + (len(ways) > 0)) // 2) or 1
     with applied():
         heights = _ERRORS_IN, rows * _PANEL_IN
-        figure = Figure(figsize=(WIDTH_IN, sum(heights)), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = sheet(WIDTH_IN, sum(heights))
         upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights).flat
         looks = _draw_errors(upper.subplots(), document.get("tolerance") or {}, pairs)
         free = iter(lower.subplots(rows, 2, squeeze=False).flat)

@@ -14,12 +14,11 @@ from itertools import product
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from wanlat.analysis.charts.frame import Words, dress
+from wanlat.analysis.charts.frame import Words, dress, sheet
 from wanlat.analysis.charts.style import (
     ASIDE,
     FAINT,
@@ -56,8 +55,7 @@ def draw(matrix: DrillMatrix) -> Figure:
     beside = 0.083 * max(len(key.name) for key in matrix.drills) + 0.8
     width = max(len(labels) * (_WIDTH + 0.2), 10.0 - beside)
     with applied():
-        figure = Figure(figsize=(width + beside, height + 0.45), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = sheet(width + beside, height + 0.45)
         axes = figure.subplots()
         axes.set(xlim=(0, width), ylim=(height, -0.45), xticks=[])
         axes.spines[:].set_visible(False)

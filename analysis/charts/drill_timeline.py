@@ -16,12 +16,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 
 from wanlat.analysis.charts import style
-from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, lateness_sentence, rtt_sentence
+from wanlat.analysis.charts.frame import (
+    WIDTH_IN,
+    Words,
+    dress,
+    lateness_sentence,
+    rtt_sentence,
+    sheet,
+)
 from wanlat.analysis.charts.style import (
     ALARM,
     ALARMING,
@@ -135,8 +141,7 @@ def draw(drill: Drill) -> Figure:
         lanes = max(len(picture.faults) + len(picture.marks), 1)
         heights = [_LANE_IN * lanes, *[_PANEL_IN, _STRIP_IN] * len(drill.clients), _TIME_IN]
         height = sum(heights) + _AROUND_IN * len(drill.clients) + 0.6
-        figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = sheet(WIDTH_IN, height)
         engine: Any = figure.get_layout_engine()
         engine.set(h_pad=0.02, hspace=0.0, w_pad=0.02)
         grid = figure.subplots(len(heights), 1, height_ratios=heights)

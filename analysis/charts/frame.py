@@ -56,6 +56,13 @@ class Words:
     caption: tuple[str, ...] = ()
 
 
+def sheet(width_in: float, height_in: float) -> Figure:
+    """An empty figure of that size, inches, which lays out its panels itself."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def multiples(
     words: Words,
     panels: int,
@@ -73,8 +80,7 @@ def multiples(
     """
     columns = min(columns, panels)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(WIDTH_IN, 0.3 + rows * panel_in), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = sheet(WIDTH_IN, 0.3 + rows * panel_in)
     heights = share if share_y else "none"
     grid = figure.subplots(rows, columns, sharex=share, sharey=heights, squeeze=False)
     axes = list(grid.flat)

@@ -9,7 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from wanlat.analysis.charts import endpoint_latency
-from wanlat.analysis.charts.facets import Dot, Scale, by_label, draw_facets, panel_names
+from wanlat.analysis.charts.facets import (
+    Dot,
+    Scale,
+    by_label,
+    draw_facets,
+    is_line,
+    panel_names,
+)
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.endpoints import endpoint_order, row_of, with_placement
@@ -105,7 +112,7 @@ def _draw(
         x.name,
         (
             _BARS if any(dot.ci95 for dot in dots) else "",
-            _NO_LINE if any(not _is_line(line) for line in _lines(dots)) else "",
+            _NO_LINE if any(not is_line(line) for line in _lines(dots)) else "",
             f"{count(len(matrix.missing), 'point')} missing." if matrix.missing else "",
         ),
     )
@@ -176,11 +183,6 @@ def _lines(dots: Sequence[Dot]) -> list[list[Dot]]:
     for dot in dots:
         lines.setdefault((dot.series, dot.panel, dot.placement), []).append(dot)
     return [*lines.values()]
-
-
-def _is_line(dots: Sequence[Dot]) -> bool:
-    """Whether a line joins them, as of `Dot`."""
-    return all(dot.joined for dot in dots) and len({dot.x for dot in dots}) == len(dots)
 
 
 def clusters_of(answer: Answer) -> Mapping[str, Figure]:

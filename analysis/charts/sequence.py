@@ -15,7 +15,6 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Polygon
@@ -26,7 +25,7 @@ from matplotlib.transforms import offset_copy
 
 from wanlat.analysis import trace_words as words
 from wanlat.analysis.charts import style
-from wanlat.analysis.charts.frame import Words, dress
+from wanlat.analysis.charts.frame import Words, dress, sheet
 from wanlat.analysis.charts.style import (
     ALARM,
     BODY_PT,
@@ -155,12 +154,8 @@ class _Picture:
         gap_in = min(max(_LANES_WIDE_IN / max(last, 1), _GAP_IN[0]), _GAP_IN[1])
         top_ms = _ABOVE_IN * self.ms_per_in
         bottom_ms = max(span_ms, self.trace["latency_ms"] + 0.45 * self.ms_per_in)
-        size = (
-            last * gap_in + 2 * _MARGIN_IN + _AXES_IN[0],
-            (bottom_ms + top_ms) / self.ms_per_in + _AXES_IN[1],
-        )
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
+        width_in = last * gap_in + 2 * _MARGIN_IN + _AXES_IN[0]
+        figure = sheet(width_in, (bottom_ms + top_ms) / self.ms_per_in + _AXES_IN[1])
         axes = figure.add_subplot()
         axes.set_xlim(-_MARGIN_IN / gap_in, last + _MARGIN_IN / gap_in)
         axes.set_ylim(bottom_ms, -top_ms)
