@@ -5,7 +5,7 @@ Both from the documents that `--json` prints, so that they agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
@@ -17,6 +17,12 @@ from wanlat.bundle.errors import BundleError
 Document = Mapping[str, Any]
 _OPEN = ("not decided", "not comparable")
 """Verdicts on an endpoint that pass nothing."""
+_MEASURES = (
+    ("endpoints", "latency", "median_ms", "median_ci95_ms", 1e6),
+    ("round_trips", "round-trips", "round_trips", "ci95", 1.0),
+    ("round_trips", "wan-bytes", "wan_bytes", "wan_bytes_ci95", 1.0),
+)
+"""Of Bencher: in which table a measure is, its key and that of its interval, and its unit."""
 Case = tuple[str, str, str | None, str | None]
 """A test: of what, its name, why it failed (None: it did not), why it decided nothing."""
 
@@ -26,11 +32,11 @@ def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> str:
     root = Xml.Element("testsuites")
     for name, cases in suites:
         counts = {
-            "tests": len(cases),
-            "failures": sum(failure is not None for _, _, failure, _ in cases),
-            "skipped": sum(undecided is not None for *_, undecided in cases),
+            "tests": str(len(cases)),
+            "failures": str(sum(failure is not None for _, _, failure, _ in cases)),
+            "skipped": str(sum(undecided is not None for *_, undecided in cases)),
         }
-        suite = Xml.SubElement(root, "testsuite", {"name": name, **_texts(counts)})
+        suite = Xml.SubElement(root, "testsuite", {"name": name, **counts})
         for subject, title, failure, undecided in cases:
             case = Xml.SubElement(suite, "testcase", {"classname": subject, "name": title})
             if failure is not None:
@@ -90,33 +96,17 @@ def bencher(reports: Iterable[Document]) -> dict[str, dict[str, Any]]:
     """
     metrics: dict[str, dict[str, Any]] = {}
     for report in reports:
-        for row in report["endpoints"]:
-            _add(metrics, row, "latency", row["median_ms"], row.get("median_ci95_ms"), 1e6)
-        for row in report.get("round_trips") or ():
-            _add(metrics, row, "round-trips", row["round_trips"], row["ci95"])
-            _add(metrics, row, "wan-bytes", row["wan_bytes"], row.get("wan_bytes_ci95"))
+        for table, measure, key, ci95_key, unit in _MEASURES:
+            for row in report.get(table) or ():
+                if (value := row[key]) is None:
+                    continue
+                metric = {"value": unit * value}
+                if (ci95 := row.get(ci95_key)) is not None:
+                    metric |= {"lower_value": unit * ci95[0], "upper_value": unit * ci95[1]}
+                point = [f"{name}={value}" for name, value in (row.get("values") or {}).items()]
+                name = " ".join([row["system"], _name(row), *point])
+                metrics.setdefault(name, {})[measure] = metric
     return metrics
-
-
-def _add(
-    metrics: dict[str, dict[str, Any]],
-    row: Document,
-    measure: str,
-    value: float | None,
-    ci95: Sequence[float] | None,
-    unit: float = 1.0,
-) -> None:
-    if value is None:
-        return
-    metric = {"value": unit * value}
-    if ci95 is not None:
-        metric |= {"lower_value": unit * ci95[0], "upper_value": unit * ci95[1]}
-    metrics.setdefault(" ".join([row["system"], _name(row), *_point(row)]), {})[measure] = metric
-
-
-def _point(row: Document) -> Iterator[str]:
-    """The point of a matrix that a row is of."""
-    yield from (f"{name}={value}" for name, value in (row.get("values") or {}).items())
 
 
 def _name(row: Document) -> str:
@@ -126,7 +116,3 @@ def _name(row: Document) -> str:
 def _why(endpoint: Document) -> str:
     failing = [change["sentence"] for change in endpoint["changes"] if change["fails"]]
     return "; ".join(failing) or "gone: OLD measured it and NEW did not"
-
-
-def _texts(counts: Mapping[str, int]) -> dict[str, str]:
-    return {name: str(number) for name, number in counts.items()}

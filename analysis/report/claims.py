@@ -54,8 +54,7 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     summaries = [_summary(bundle, out) for bundle in whole if wanted & _measured(bundle)]
     verdicts, used, sections = Counter[Verdict](), set[str](), list[str]()
     for publication in publications:
-        data: dict[str, Any] = {}
-        specs = list[Any]()
+        data, specs = dict[str, Any](), list[Any]()
         for claim in publication["claims"]:
             studies, key = _studies(claim), claim["id"]
             data[key] = [summary for summary in summaries if summary["study"] in studies]
@@ -63,10 +62,10 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
             specs.append(claim | {"rows": f"{key}.{claim.get('rows')}"})
         results = evaluated(specs, data)
         verdicts.update(result["verdict"] for result in results)
-        words = [publication[key] for key in ("conditions",) if publication.get(key)]
-        table = table_of(results, "Verdicts", [corrected_for(results)])
         sections += [f"## {publication['title']}\n", f"Source: {publication['source']}\n"]
-        sections += [*(f"{text}\n" for text in words), markdown(table)]
+        if publication.get("conditions"):
+            sections.append(f"{publication['conditions']}\n")
+        sections.append(markdown(table_of(results, "Verdicts", [corrected_for(results)])))
     counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
     text = [
         "# What was published, and whether it holds here\n",
@@ -98,11 +97,6 @@ def _about(claim: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {*product(_studies(claim), [system] if isinstance(system, str) else system)}
 
 
-def _topologies(directory: Path) -> list[str]:
-    manifest = read_manifest(directory)
-    return [*(manifest.topologies or [name_of(manifest.topology, "unknown")])]
-
-
 def _measured(directory: Path) -> set[tuple[str, str]]:
     """Which study of which systems a bundle is."""
     manifest = read_manifest(directory)
@@ -121,7 +115,8 @@ def _summary(directory: Path, out: Path) -> dict[str, Any]:
         summary = read_json(path)
         study = summary["bundle"]["study"]
         bundle = run = os.path.relpath(directory, out)
-        for topology in _topologies(directory):
+        manifest = read_manifest(directory)
+        for topology in manifest.topologies or [name_of(manifest.topology, "unknown")]:
             run = run.replace(topology, "*")
         where = {"topology": summary["bundle"].get("topology"), "bundle": bundle, "run": run}
         where["place"] = "/".join(directory.resolve().parts[-2:])

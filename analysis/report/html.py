@@ -42,7 +42,7 @@ LARGE = 700_000
 bytes, a tenth of a second each."""
 _COLOURS = 128
 _NAMED_AT_MOST = 6
-_KINDS = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "fails"}
+_KINDS: Mapping[str, str] = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "fails"}
 
 Fact = tuple[str, str]
 
@@ -190,7 +190,10 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
 
 
 def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
-    files = [(picture, _bytes_of(picture.paths[0])) for picture in pictures]
+    files = []
+    for picture in pictures:
+        with beneath.opened(picture.paths[0]) as file:
+            files.append((picture, file.read()))
     is_large = letter != "" or sum(len(data) for _, data in files) > LARGE
     made = []
     for picture, data in files:
@@ -207,11 +210,6 @@ def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
             }
         )
     return made
-
-
-def _bytes_of(path: Path) -> bytes:
-    with beneath.opened(path) as file:
-        return file.read()
 
 
 def _with_palette(png: bytes) -> bytes:
@@ -231,11 +229,8 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
         from wanlat.analysis.figures.drill.read import read_drill
 
         failures = read_drill(source)["failures"]
-        yield (
-            "drill",
-            f"{count(len(failures), 'failure')}" if failures else "passed",
-            bool(failures),
-        )
+        verdict = count(len(failures), "failure") if failures else "passed"
+        yield "drill", verdict, bool(failures)
     if isinstance(source, Matrix):
         complete, every = len(source.complete), len(source.points)
         yield "points", f"{complete} of {every} complete", complete < every
@@ -252,8 +247,8 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
     counts = _outcomes(bundles)
     if counts:
         rest = [f"{counts[name]:,} {name}" for name in OUTCOMES[1:] if counts[name]]
-        all_ok = f"{counts.total():,}, all ok"
-        yield "samples", all_ok if not rest else f"{counts.total():,}: {', '.join(rest)}", False
+        outcomes = f": {', '.join(rest)}" if rest else ", all ok"
+        yield "samples", f"{counts.total():,}{outcomes}", False
     verdicts = [bundle.calibration.verdict for bundle in bundles if bundle.calibration]
     if verdicts:
         failed = verdicts.count("fail")
@@ -289,13 +284,11 @@ def _claims(grid: Grid) -> Iterator[dict[str, str]]:
     if not {"claim", "verdict"} <= set(grid.headers):
         return
     for row in grid.rows:
-        cells = {
-            key: "" if cell == EN_DASH else cell
-            for key, cell in zip(grid.headers, row, strict=True)
-        }
+        given = zip(grid.headers, row, strict=True)
+        cells = {key: "" if cell == EN_DASH else cell for key, cell in given}
         yield {
             "verdict": cells["verdict"],
-            "kind": next((k for one, k in _KINDS.items() if one == cells["verdict"]), "unsure"),
+            "kind": _KINDS.get(cells["verdict"], "unsure"),
             "text": cells["claim"],
             "of": cells.get("of", ""),
             "found": cells.get("found", "") or cells.get("decided by", ""),
@@ -382,34 +375,20 @@ def _calibration(source: Run | Matrix, images: Sequence[Mapping[str, Any]]) -> A
     calibration = source.calibration if isinstance(source, Run) else None
     if calibration is None or not calibration.pairs:
         return None
-    headers = (
-        "system",
-        "from",
-        "to",
-        "requested RTT ms",
-        "measured median ms",
-        "least ms",
-        "most ms",
-        "error p99 ms",
-        "verdict",
-    )
     rows = []
     for pair in calibration.pairs:
         rtt, error, requested = pair.rtt_ms, pair.error_ms, pair.requested_rtt_ms
+        ends = display_system(pair.system), pair.source, pair.destination
+        wanted = EN_DASH if requested is None else f"{requested:g}"
         measured = (rtt.p50, rtt.min, rtt.max) if rtt else (None, None, None)
-        rows.append(
-            (
-                display_system(pair.system),
-                pair.source,
-                pair.destination,
-                EN_DASH if requested is None else f"{requested:g}",
-                *map(format_ms, (*measured, error.p99 if error else None)),
-                pair.verdict,
-            )
-        )
+        figures = map(format_ms, (*measured, error.p99 if error else None))
+        rows.append((*ends, wanted, *figures, pair.verdict))
     grid = Grid(
         title="Requested and measured RTT of every ordered pair",
-        headers=headers,
+        headers=(
+            *("system", "from", "to", "requested RTT ms", "measured median ms"),
+            *("least ms", "most ms", "error p99 ms", "verdict"),
+        ),
         rows=tuple(rows),
         text=frozenset(("system", "from", "to", "verdict")),
         troubled=frozenset(n for n, pair in enumerate(calibration.pairs) if pair.verdict != "pass"),

@@ -65,23 +65,19 @@ class Shelf:
             try:
                 manifest = read_manifest(path)
             except BundleError as error:
-                entries.append(
-                    {"place": place, "why": str(error), "started": "", "status": "damaged"}
-                )
+                damage = {"why": str(error), "started": "", "status": "damaged"}
+                entries.append({"place": place, **damage})
                 continue
-            spec = manifest.drill or manifest.study
-            systems = [system.name for system in manifest.systems or ()]
-            entries.append(
-                {
-                    "place": place,
-                    "why": None,
-                    "kind": manifest.kind,
-                    "name": (spec and spec.name) or "",
-                    "systems": ", ".join(systems),
-                    "started": manifest.started or "",
-                    "status": manifest.status,
-                }
-            )
+            entry = {
+                "place": place,
+                "why": None,
+                "kind": manifest.kind,
+                "name": (manifest.subject and manifest.subject.name) or "",
+                "systems": ", ".join(system.name for system in manifest.systems or ()),
+                "started": manifest.started or "",
+                "status": manifest.status,
+            }
+            entries.append(entry)
         return sorted(entries, key=lambda entry: str(entry["started"]), reverse=True)
 
     def bundle(self, place: str) -> Path | None:
@@ -90,13 +86,8 @@ class Shelf:
         try:
             path = (root / place).resolve()
             inside = path.is_relative_to(root) and beneath.is_file(path / "manifest.json")
-        except (
-            BundleError,
-            OSError,
-            RuntimeError,
-            ValueError,
-        ):  # no name of a file, or links in a circle
-            return None
+        except (BundleError, OSError, RuntimeError, ValueError):
+            return None  # no name of a file, or links in a circle
         return path if inside else None
 
     def page(self, bundle: Path) -> str:
