@@ -124,17 +124,33 @@ def draw_marks(answer: Answer) -> Figure:
         labelled = row["endpoint"], labels[series_of(row)], row["placement"]
         beside.append(rows.Row(*labelled, cells, row["failed"] > 0))
     headers = ("round trips [95 %]", "critical path", "requests")
+    marks = [([entry], looks[entry.series]) for entry in entries]
+    return chart_of_marks(words, beside, headers, marks, legend(series))
+
+
+def chart_of_marks(
+    words: Words,
+    beside: Sequence[rows.Row],
+    headers: Sequence[str],
+    marks: Sequence[tuple[Sequence[RoundTrips], SeriesStyle]],
+    entries: Sequence[tuple[SeriesStyle, str]],
+    row_in: float = 0.3,
+) -> Figure:
+    """A chart of rows of marks, one mark for each cluster, with `entries` as its legend.
+
+    `beside` and `headers` are those of `rows.row_chart`, with rows of `row_in` inches.
+    """
     with applied():
-        figure, axes, centres = rows.row_chart(words, beside, headers)
-        axes.set_xlim(*limits([[entry] for entry in entries]))
+        figure, axes, centres = rows.row_chart(words, beside, headers, row_in)
+        axes.set_xlim(*_limits([row for row, _ in marks]))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
         axes.grid(visible=True, axis="x")
-        for entry, y in zip(entries, centres, strict=True):
-            draw_row(axes, [entry], y, looks[entry.series])
-        return dress(figure, words, legend(series))
+        for (row, look), y in zip(marks, centres, strict=True):
+            _draw_row(axes, row, y, look)
+        return dress(figure, words, entries)
 
 
-def limits(charted: Sequence[Sequence[RoundTrips]]) -> tuple[float, float]:
+def _limits(charted: Sequence[Sequence[RoundTrips]]) -> tuple[float, float]:
     """Of the axis of round trips: room for the marks of all rows, and for what stands behind."""
     left = -0.3
     right = max((_farthest(row) for row in charted), default=1.0) + 0.35
@@ -153,7 +169,7 @@ def _farthest(row: Iterable[RoundTrips]) -> float:
     return reach
 
 
-def draw_row(axes: Axes, row: Sequence[RoundTrips], y: float, look: SeriesStyle) -> None:
+def _draw_row(axes: Axes, row: Sequence[RoundTrips], y: float, look: SeriesStyle) -> None:
     """Draw the marks of the entries of a row, one for each cluster; its middle is `y`."""
     for entry in row:
         _draw_marks(axes, entry, y, look)

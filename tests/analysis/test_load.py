@@ -14,7 +14,6 @@ from answers import answer_of, changing, notes_of
 from chart_checks import assert_apart
 
 from tests.bundles import MINIO, OBJECT_BYTES, ZERO_NS, rows_of, write_load, write_sweep
-from wanlat.analysis.charts import load as load_chart
 from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
 from wanlat.analysis.section import Answer
 from wanlat.bundle.errors import BundleError
@@ -182,14 +181,3 @@ def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path
         assert_apart(figure)
         for axes, of in zip(figure.axes[::3], answer.figures.arrays, strict=True):
             assert axes.get_ylim()[1] > max(per_s.max() for per_s in of.per_s.values())
-
-
-@pytest.mark.parametrize(
-    ("ratios", "said"),
-    [((1.24, 3.9), "1.2 to 3.9"), ((123.6, 689.2), "124 to 689"), ((2, 2), "2.0")],
-)
-def test_a_title_writes_large_ratios_out(ratios: tuple[float, float], said: str) -> None:
-    rows = [{"probe_client": [{"median_ratio": ratio} for ratio in (*ratios, None)]}]
-    assert (
-        load_chart._found(rows) == f"Beside the load a request takes {said} times as long as alone"
-    )
