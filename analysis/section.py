@@ -77,6 +77,13 @@ def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
     return Figures(*columns) if columns else None
 
 
+def runs_of(source: Run | Matrix) -> list[tuple[str, Run]]:
+    """A run without a name, or the run of every complete point of a matrix with its name."""
+    if isinstance(source, Run):
+        return [("", source)]
+    return [(point.name, point.bundle) for point in source.complete if point.bundle is not None]
+
+
 def of_points(matrix: Matrix, compute: Callable[[Run], Figures | None]) -> Figures | None:
     """The figures of every complete point of a matrix one below the other, with its name (`point`).
 
@@ -118,8 +125,8 @@ class Grid:
     """Cells of text under headers. `text` are the headers of columns of words: left-aligned.
 
     `troubled` are the numbers of rows that hold what should not be; `sections` those of rows after
-    which a line is left empty. Empty cells become dashes. A `long` one is in tables.md alone, and
-    not printed in a terminal. `lines` are sentences: a table of them alone has no headers.
+    which a line is left empty. Empty cells become dashes. `lines` are sentences: a table of them
+    alone has no headers.
     """
 
     title: str
@@ -129,7 +136,6 @@ class Grid:
     notes: tuple[str, ...] = ()
     troubled: frozenset[int] = frozenset()
     sections: frozenset[int] = frozenset()
-    long: bool = False
     lines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

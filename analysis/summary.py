@@ -31,7 +31,7 @@ from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.figures.sizes import SIZES
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.report.drill import drill_report
-from wanlat.analysis.section import Grid, print_grid, print_notes
+from wanlat.analysis.section import Grid, print_grid, print_notes, runs_of
 from wanlat.bundle.errors import one_line
 from wanlat.bundle.identity import in_words
 from wanlat.bundle.matrix import Matrix
@@ -164,8 +164,7 @@ def speed_of(source: Run | Matrix) -> dict[str, float] | None:
 
     None where it is not known; and of a drill or a load, with a length that was requested.
     """
-    runs = [source] if isinstance(source, Run) else [p.bundle for p in source.complete]
-    bundles = [run for run in runs if run is not None]
+    bundles = [run for _, run in runs_of(source)]
     wall_s = source.manifest.wall_s
     rows = [run.timed[~is_late(run.timed)] for run in bundles]
     latencies_s = sum(float(samples["total_ns"].sum()) for samples in rows) / 1e9
@@ -187,9 +186,9 @@ def summarize(source: Run | Matrix) -> Summary:
 
 
 def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
-    """Print the tables that are not long, then the notes; resource usage only if `verbose`."""
+    """Print the tables, then the notes; resource usage only if `verbose`."""
     hidden = () if verbose else summary.hidden
-    grids = [grid for name, grid in summary.grids() if name not in hidden and not grid.long]
+    grids = [grid for name, grid in summary.grids() if name not in hidden]
     for number, grid in enumerate(grids):
         if number:
             console.print()
@@ -311,7 +310,7 @@ def notes_on_matrix(matrix: Matrix) -> list[str]:
             "Clusters that are taken for repetitions were not of one program, so that a mean over "
             f"them is of none: {in_words(mixed)}."
         )
-    bundles = {point.name: point.bundle for point in matrix.complete if point.bundle}
+    bundles = dict(runs_of(matrix))
     if any(bundle.late for bundle in bundles.values()):
         notes.append(_on_lateness([*bundles.values()]))
     notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []

@@ -19,7 +19,7 @@ from wanlat.analysis.charts.frame import (
     Words,
     caption,
     dress,
-    lateness_sentence,
+    error_sentences,
     legend,
     round_ticks,
     rtt_sentence,
@@ -41,7 +41,7 @@ from wanlat.analysis.names import (
 )
 from wanlat.analysis.section import Answer, series_of
 from wanlat.analysis.stats.modes import Clump, clumps
-from wanlat.analysis.summary import program_note, run_note
+from wanlat.analysis.summary import run_note
 from wanlat.bundle.run import Run, Series
 
 MODES_APART = 0.12
@@ -94,8 +94,7 @@ def draw(answer: Answer, bundle: Run) -> Figure:
             + ("a mode each, to its median and as high as its share" if several else "medians")
             + f". Dots: samples, at most {_MOST_DOTS} a row. Failures are in no bar and no figure.",
             rtt_sentence(bundle, lines=rtt_ms is None),
-            lateness_sentence(bundle),
-            program_note(bundle),
+            *error_sentences(bundle),
             f"{count(beyond, 'sample')} beyond the axis, named at its end." if beyond else None,
             run_note(bundle),
         ),
@@ -247,8 +246,7 @@ def draw_published(answer: Answer) -> Figure:
                 for publication in publications
             ),
             rtt_sentence(answer.source, lines=False),
-            lateness_sentence(answer.source),
-            program_note(answer.source),
+            *error_sentences(answer.source),
         ),
     )
     keys = ("mean_ms", "published_mean_ms", "published_max_ms")  # no outlier of ours sets the axis

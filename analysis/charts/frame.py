@@ -27,6 +27,7 @@ from wanlat.analysis.charts.style import ASIDE, SMALL_PT, SUBTITLE, TITLE, Look,
 from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.figures.rtt_steps import rtt_steps
 from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note, shortened
+from wanlat.analysis.summary import program_note
 from wanlat.bundle.documents import REMOTE, UNKNOWN
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, Series
@@ -234,6 +235,11 @@ def rtt_sentence(bundle: Source, *, lines: bool = True) -> str:
     is_uneven = bundle.measured_rtt is not None and not bundle.measured_rtt.is_uniform
     uneven = " No lines at its multiples, because the pairs are not equally far apart."
     return f"Measured RTT {'; '.join(parts)}.{uneven if lines and is_uneven else ''}"
+
+
+def error_sentences(source: Source) -> tuple[str | None, str | None]:
+    """What the network, and a program that makes the requests, add to each sample."""
+    return lateness_sentence(source), program_note(source)
 
 
 def lateness_sentence(bundle: Source | None) -> str | None:

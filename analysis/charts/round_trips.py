@@ -22,8 +22,8 @@ from wanlat.analysis.charts.frame import (
     Words,
     caption,
     dress,
+    error_sentences,
     head,
-    lateness_sentence,
     legend,
     multiples,
     round_ticks,
@@ -36,7 +36,6 @@ from wanlat.analysis.figures import round_trips as report
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
 from wanlat.analysis.names import EN_DASH, format_trips, listing, row_labels
 from wanlat.analysis.section import Answer, Row, series_of
-from wanlat.analysis.summary import program_note
 from wanlat.bundle.run import Run
 
 _AREA, _LEAST_AREA = 60.0, 3.0
@@ -114,8 +113,7 @@ def draw_marks(answer: Answer) -> Figure:
             "share nothing but the requests; red: they disagree.",
             _on_least(answer.figures.rows),
             *answer.sentences([report.NO_SLOPE, report.DISAGREEMENT]),
-            lateness_sentence(answer.source),
-            program_note(answer.source),
+            *error_sentences(answer.source),
         ),
     )
     beside = []
@@ -238,8 +236,7 @@ def draw_lines(answer: Answer) -> Figure:
             "the round trips. Gray lines: whole round trips that take no other time. Red: "
             "unexplained requests (crosses), and those beyond the axis (triangles).",
             *answer.sentences([report.NO_SLOPE]),
-            lateness_sentence(answer.source),
-            program_note(answer.source),
+            *error_sentences(answer.source),
         ),
     )
     columns = len(series) if len(series) > 1 else 3

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from wanlat.analysis.report.html import Picture
     from wanlat.analysis.summary import Summary
-    from wanlat.bundle.matrix import Matrix
-    from wanlat.bundle.run import MessagesOf, Run
+    from wanlat.bundle.run import MessagesOf
 
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.
@@ -38,11 +37,6 @@ class Report:
     page_path: Path
     charts: tuple[Path, ...]
     tables_path: Path | None = None
-
-    @property
-    def bundle(self) -> Run | Matrix:
-        """What it is of."""
-        return self.summary.source
 
 
 def report(
@@ -128,7 +122,7 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
 
 def _tables(summary: Summary) -> str | None:
-    """The page of every table, those that are too long for a terminal too; None without any."""
+    """The page of every table, those that a terminal hides too; None without any."""
     from wanlat.analysis.section import escaped, markdown
 
     tables = [markdown(grid) for _, grid in summary.grids()]

@@ -27,7 +27,7 @@ from markupsafe import Markup, escape
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.report.strip import strip_of
-from wanlat.analysis.section import Grid
+from wanlat.analysis.section import Grid, runs_of
 from wanlat.analysis.summary import Summary
 from wanlat.bundle import beneath
 from wanlat.bundle.documents import OUTCOMES, Manifest
@@ -234,7 +234,7 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
     if isinstance(source, Matrix):
         complete, every = len(source.complete), len(source.points)
         yield "points", f"{complete} of {every} complete", complete < every
-    bundles = _bundles_of(source)
+    bundles = [bundle for _, bundle in runs_of(source)]
     series = list(dict.fromkeys(one for bundle in bundles for one in bundle.systems))
     yield "systems", ", ".join(series_labels(series).values()) or EN_DASH, False
     rtts = [bundle.measured_rtt for bundle in bundles if bundle.measured_rtt is not None]
@@ -259,12 +259,6 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
     if backend := source.manifest.backend:
         yield "backend", backend, False
     yield "seed", str(EN_DASH if source.manifest.seed is None else source.manifest.seed), False
-
-
-def _bundles_of(source: Run | Matrix) -> list[Run]:
-    if isinstance(source, Run):
-        return [source]
-    return [point.bundle for point in source.complete if point.bundle is not None]
 
 
 def _outcomes(bundles: Sequence[Run]) -> Counter[str]:
@@ -332,7 +326,7 @@ def _facts(manifest: Manifest) -> Iterator[Fact]:
 def _programs(source: Run | Matrix) -> Iterator[dict[str, str]]:
     """Each system and what runs beside it: version, options, hash of its program; once."""
     seen = set()
-    for bundle in _bundles_of(source):
+    for _, bundle in runs_of(source):
         for entry in bundle.manifest.systems:
             for program in (entry, *entry.beside):
                 options = entry.options.items() if program is entry else ()
@@ -355,7 +349,7 @@ def _short(value: object) -> str:
 def _left_out(source: Run | Matrix) -> Iterator[str]:
     """What is in the bundle and in no figure."""
     phases, late, cut = Counter[str](), 0, 0
-    for bundle in _bundles_of(source):
+    for _, bundle in runs_of(source):
         phases.update(bundle.derived.get("uncounted", {}))
         late, cut = late + bundle.late, cut + bundle.truncated
     if phases:
@@ -463,7 +457,7 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
 
 def _without_versions(summary: Summary) -> dict[str, str]:
     """The name of each system by its label: versions may be what is compared."""
-    series = {one for bundle in _bundles_of(summary.source) for one in bundle.systems}
+    series = {one for _, bundle in runs_of(summary.source) for one in bundle.systems}
     return {label: display_system(one.system) for one, label in series_labels(list(series)).items()}
 
 

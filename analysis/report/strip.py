@@ -15,6 +15,7 @@ from wanlat.analysis.charts.style import styles
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.groups import in_order, positions
 from wanlat.analysis.names import series_labels
+from wanlat.analysis.section import runs_of
 from wanlat.bundle.documents import OUTCOMES, REMOTE
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, Series
@@ -60,7 +61,7 @@ def strip_of(sources: Sequence[tuple[str, Run | Matrix]]) -> dict[str, Any]:
     bundles = [
         (" ".join(filter(None, (name, point))), bundle)
         for name, source in sources
-        for point, bundle in _bundles(source)
+        for point, bundle in runs_of(source)
     ]
     listed = [(bundle, list(_lanes(bundle, point))) for point, bundle in bundles]
     share = max(_FEWEST, MOST // max(1, sum(len(lanes) for _, lanes in listed)))
@@ -132,12 +133,6 @@ def _evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
         return places
     chosen: NDArray[np.intp] = places[np.linspace(0, len(places) - 1, most).astype(int)]
     return chosen
-
-
-def _bundles(source: Run | Matrix) -> list[tuple[str, Run]]:
-    if isinstance(source, Run):
-        return [("", source)]
-    return [(point.name, point.bundle) for point in source.complete if point.bundle is not None]
 
 
 def _lanes(bundle: Run, point: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
