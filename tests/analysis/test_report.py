@@ -67,7 +67,7 @@ def test_a_process_without_a_home_elsewhere_makes_the_same_bytes(tmp_path: Path)
     assert facts["home"].startswith("/")
     assert not Path(facts["home"]).exists()  # it went with the process
     modules = set(facts["modules"])
-    rooms = ("topologies", "emulator", "systems", "probes", "experiments", "proto", "commands")
+    rooms = ("emulator", "systems", "probes", "experiments", "proto", "commands")
     assert modules.isdisjoint(f"wanlat.{room}" for room in rooms)
     backends = {name for name in modules if name.startswith("matplotlib.backends.backend_")}
     assert backends == {"matplotlib.backends.backend_agg"}  # no window system is touched
