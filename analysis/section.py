@@ -90,9 +90,7 @@ def of_points(matrix: Matrix, compute: Callable[[Run], Figures | None]) -> Figur
     What the points differ in are the `parameters`. A point with damaged files is left out: its
     own report states what is wrong with them.
     """
-    names = tuple(
-        parameter.name for parameter in matrix.parameters if matrix.varies(parameter.name)
-    )
+    names = tuple(p.name for p in matrix.parameters if matrix.varies(p.name))
     pairs: list[tuple[Row, Any]] = []
     for point in matrix.complete:
         try:
@@ -291,11 +289,9 @@ class Table:
     group: Callable[[Row], object] | None = None
 
     def grid(self, figures: Figures, keys: Sequence[tuple[str, ...]]) -> Grid:
-        """The table of `figures`, rows begin with `keys`."""
+        """The table of `figures`; its rows begin with `keys`."""
         cells = {column: [column.text(row) for row in figures.rows] for column in self.columns}
-        alike = {
-            column for column in self.columns if column.optional and len(set(cells[column])) == 1
-        }
+        alike = {c for c in self.columns if c.optional and len(set(cells[c])) == 1}
         shown = [column for column in self.columns if column not in alike]
         common = {c.header: cells[c][0] for c in self.columns if c in alike}
         once = [f"{header} {cell}" for header, cell in common.items() if cell != EN_DASH]

@@ -197,10 +197,8 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
         console.print(f"{one_line(summary.source.study)}: no point is complete.", markup=False)
     print_notes(summary.notes, console)
     if speed := speed_of(summary.source):
-        sentence = (
-            "It took {wall_s:.0f} s, {wall_over_latencies:.2f} times the sum of its latencies."
-        )
-        console.print(sentence.format_map(speed), markup=False)
+        took = "It took {wall_s:.0f} s, {wall_over_latencies:.2f} times the sum of its latencies."
+        console.print(took.format_map(speed), markup=False)
 
 
 def _facts(source: Run | Matrix) -> dict[str, Any]:

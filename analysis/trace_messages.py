@@ -54,7 +54,7 @@ def messages_within(
     `capture`; where that is missing there are none. `messages`: see `labels_of`.
     """
     begin, answered, until = span
-    packets, messages_found = record.packets, messages_of(record)
+    packets, whole = record.packets, messages_of(record)
     entry, left = packets["entry_ns"], packets["departure_ns"]
     present = packets[(entry <= until) & ((entry >= begin) | (left > begin))]
     number = {place: hop for hop, place in enumerate(links, start=1)}
@@ -62,13 +62,11 @@ def messages_within(
     bare_acks = int((is_idle & present["entry_ns"].between(begin, answered)).sum())
     drawn = present[~is_idle]
     labels = labels_of(record, drawn.index, capture, messages) | _of_flags(drawn)
-    arrived = np.where(
-        left[drawn.index] >= 0, left[drawn.index], messages_found.arrival_ns[drawn.index]
-    )
+    arrived = np.where(left[drawn.index] >= 0, left[drawn.index], whole.arrival_ns[drawn.index])
     drawn = drawn.assign(
         label=pd.Series({place: labels.get(place) for place in drawn.index}, dtype=object),
         on_chain=pd.Series({place: number.get(place) for place in drawn.index}, dtype=object),
-        resent=messages_found.is_resent[drawn.index],
+        resent=whole.is_resent[drawn.index],
         arrived_ns=np.where(drawn.index.isin(links), arrived, drawn["departure_ns"]),
     )
     marked = background.packets[drawn.index] | drawn["label"].isin(HEARTBEATS).to_numpy()

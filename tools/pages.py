@@ -20,9 +20,7 @@ from tools.reference import PARTS
 CHECKOUT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=(?:#[^)\s]*)?\))")
 _MARK = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
-_OTHER_HOST = re.compile(
-    r"""<(?:script|img|iframe|link)[^>]+(?:src|href)=["']?(?:https?:)?//[^>]*>"""
-)
+_REMOTE = re.compile(r"""<(?:script|img|iframe|link)[^>]+(?:src|href)=["']?(?:https?:)?//[^>]*>""")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -58,7 +56,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
     """Refuse a page that requests something of another host."""
-    if tags := [tag for tag in _OTHER_HOST.findall(output) if 'rel="canonical"' not in tag]:
+    if tags := [tag for tag in _REMOTE.findall(output) if 'rel="canonical"' not in tag]:
         raise PluginError(f"{page.file.src_uri} asks another host: {tags[0]}")
     return output
 

@@ -62,17 +62,10 @@ def _command(command: Any, called: str, level: int) -> Iterator[str]:
     yield f"{'#' * level} {called}\n"
     yield f"{command.help or ''}\n"
     inner = getattr(command, "commands", {})
-    shown = [
-        parameter
-        for parameter in command.params
-        if parameter.name != "help" and not parameter.hidden
-    ]
+    shown = [option for option in command.params if option.name != "help" and not option.hidden]
     if shown:
-        words = [
-            parameter.metavar or parameter.name
-            for parameter in shown
-            if parameter.param_type_name == "argument"
-        ]
+        arguments = [option for option in shown if option.param_type_name == "argument"]
+        words = [argument.metavar or argument.name for argument in arguments]
         yield f"    {' '.join([called, *words])} [OPTIONS]\n"
         heads = ("argument or option", "value", "meaning", "default")
         yield table(heads, map(_parameter, shown))

@@ -77,9 +77,7 @@ def listed(rows: Any) -> Iterator[str]:
 
 def roff(text: str) -> str:
     """Return text in which nothing is a request."""
-    ascii_ = "".join(
-        character if character.isascii() else f"\0{ord(character):04X}]" for character in text
-    )
+    ascii_ = "".join(char if char.isascii() else f"\0{ord(char):04X}]" for char in text)
     plain = ascii_.replace("\\", r"\e").replace("-", r"\-").replace("\0", r"\[u")
     return rf"\&{plain}" if plain.startswith((".", "'")) else plain
 

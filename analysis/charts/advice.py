@@ -57,13 +57,7 @@ def draw(answer: Answer) -> Figure:
             head(price, "", "without an acknowledged write, s")
             _log(frontier, figures.rows, _frontier(frontier, rows, levels, looks[series].dark))
             _log(price, figures.rows, _price(price, rows, measured, looks[series].dark))
-        keys = [
-            (
-                Line2D([], [], color=INK, marker=_mark(number), ms=4, lw=1, alpha=_shade(number)),
-                level,
-            )
-            for number, level in enumerate(levels)
-        ]
+        keys = [(_key(number), level) for number, level in enumerate(levels)]
         if any(row["rule_ms"] for row in figures.rows):
             keys.append((Line2D([], [], color=QUIET, lw=1, ls="--"), "by the makers' rule"))
         return dress(figure, words, keys=keys)
@@ -71,6 +65,11 @@ def draw(answer: Answer) -> Figure:
 
 def _is(limit: Row) -> bool:
     return bool(limit["axis"] == RTT)
+
+
+def _key(number: int) -> Line2D:
+    mark = _mark(number)
+    return Line2D([], [], color=INK, marker=mark, ms=4, lw=1, alpha=_shade(number))
 
 
 def _mark(number: int) -> str:
@@ -117,14 +116,12 @@ def _frontier(axes: Axes, rows: Sequence[Row], levels: Sequence[str], colour: st
     return drawn
 
 
-def _price(
-    axes: Axes, rows: Sequence[Row], measured: dict[int, Measured], colour: str
-) -> list[float]:
+def _price(axes: Axes, rows: Sequence[Row], costs: dict[int, Measured], colour: str) -> list[float]:
     """Draw what a kill costs; return how high that lies."""
     drawn: list[float] = []
     for row in rows:
         x = row["value_ms"]
-        kills = [k.answered_s for k in measured[id(row)].kills if k.answered_s is not None]
+        kills = [k.answered_s for k in costs[id(row)].kills if k.answered_s is not None]
         beside = [_BESIDE * x] * len(kills)
         axes.plot(beside, kills, "o", ms=3, color=FAINT, mec=QUIET, mew=0.5, zorder=2)
         drawn += kills

@@ -148,10 +148,8 @@ def _rtts(pairs: Frame) -> Frame:
 def _rates(pairs: Frame) -> Frame:
     """The same of rates, Mbit/s; nothing is known of `low` where they could not be measured."""
     error, x = pairs["rate.error"].astype(float), pairs["rate.requested_bps"].astype(float) / 1e6
-    measured, good = x * (1 + error), error.abs() <= pairs["rate.allowed_error"]
-    rates = pd.DataFrame(
-        {"x": x, "y": measured.fillna(x), "low": measured, "high": measured, "good": good}
-    )
+    rate, good = x * (1 + error), error.abs() <= pairs["rate.allowed_error"]
+    rates = pd.DataFrame({"x": x, "y": rate.fillna(x), "low": rate, "high": rate, "good": good})
     return rates[x.notna()]
 
 

@@ -250,29 +250,22 @@ def _draw_panel(axes: Axes, picture: Picture, rows: Any, limit_ms: float | None)
             dots = axes.scatter(rows["due_s"][chosen] - picture.zero_s, took_s[chosen], **look)
             dots.set_rasterized(len(drill.requests) > AS_SHAPES)
     for name, key, colour in (("slow", "slow", SLOW_COLOUR), ("outage", "outages", INK)):
-        for disturbance in drill[key]:
-            if (disturbance["client"], operation) == (
-                rows["client"].iloc[0],
-                disturbance["operation"],
-            ):
-                _draw_disturbance(axes, picture, disturbance, name, colour)
+        for outage in drill[key]:
+            if (outage["client"], operation) == (rows["client"].iloc[0], outage["operation"]):
+                _draw_outage(axes, picture, outage, name, colour)
 
 
-def _draw_disturbance(
-    axes: Axes, picture: Picture, disturbance: Row, name: str, colour: str
-) -> None:
+def _draw_outage(axes: Axes, picture: Picture, outage: Row, name: str, colour: str) -> None:
     """A bar above the latencies; the longest outage of all is named."""
     ends = axes.get_xlim()
-    begin, end = np.clip(
-        np.array([disturbance["begin_s"], disturbance["end_s"]]) - picture.zero_s, *ends
-    )
+    begin, end = np.clip(np.array([outage["begin_s"], outage["end_s"]]) - picture.zero_s, *ends)
     bar: dict[str, Any] = {"color": colour, "transform": axes.get_xaxis_transform()}
     axes.plot([begin, end], [0.83] * 2, label=name, lw=2.4, solid_capstyle="butt", **bar)
-    if not disturbance["ended"]:
+    if not outage["ended"]:
         axes.plot([end], [0.83], marker=">", markersize=5, clip_on=False, **bar)
-    if disturbance == picture.drill.longest_outage:
+    if outage == picture.drill.longest_outage:
         middle = np.clip((begin + end) / 2, *np.quantile(ends, [0.12, 0.88]))
-        text = f"longest outage, {words.length_of(disturbance)}"
+        text = f"longest outage, {words.length_of(outage)}"
         axes.text(middle, 0.88, text, fontsize=SMALL_PT, ha="center", va="bottom", **bar)
 
 

@@ -40,9 +40,8 @@ def draw(answer: Answer) -> Figure:
     arrays = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
     systems = [[row for row in rows if row["axis"] == RTT] for rows in by_system(figures.rows)]
     looks, labels = styles(figures.series), row_labels(figures.series)
-    findings = [
-        f"{_label(rows[0])} holds up to {limit_of(rows[0])} RTT" for rows in systems if rows
-    ]
+    firsts = [rows[0] for rows in systems if rows]
+    findings = [f"{_label(row)} holds up to {limit_of(row)} RTT" for row in firsts]
     clusters = max(row["clusters"] for row in figures.rows)
     of_one = "from where the promise held to where it did not"
     interval = "95 % over clusters" if clusters > 1 else of_one
@@ -58,7 +57,7 @@ def draw(answer: Answer) -> Figure:
     )
     with applied():
         figure, panels = multiples(words, len(systems), columns=2, panel_in=4.2, y_label="RTT, ms")
-        tested = [arrays[id(rows[0])] for rows in systems if rows]
+        tested = [arrays[id(row)] for row in firsts]
         rtts = [test.network.rtt_ms for its in tested for test in its.tests]
         span = min(rtts) / 1.15, max(rtts) * 1.3  # of all panels, which share the axis
         for axes, rows in zip(panels, systems, strict=True):

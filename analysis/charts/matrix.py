@@ -81,11 +81,7 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
         for row, array in zip(answer.figures.rows, answer.figures.arrays, strict=True)
         if below(row, quantity.key) is not None and row["point"] not in left_out
     ]
-    varied = [
-        parameter
-        for parameter in matrix.parameters
-        if len(parameter.values) > 1 and parameter.name not in REPEATED
-    ]
+    varied = [p for p in matrix.parameters if len(p.values) > 1 and p.name not in REPEATED]
     varied.sort(key=lambda parameter: (_is_numeric(parameter), len(parameter.values)), reverse=True)
     if not varied or any(row[p.name] not in p.values for p in varied for row, _ in pairs):
         return {}
@@ -139,10 +135,7 @@ def _dots(
         if isinstance(array, EndpointSummary):
             modes = endpoint_latency.modes_of(array)
         yield Dot(
-            panel=(
-                name,
-                "".join(f"{parameter.name} {written(row[parameter.name])}" for parameter in column),
-            ),
+            panel=(name, "".join(f"{p.name} {written(row[p.name])}" for p in column)),
             series=series_of(row),
             placement=row.get("placement", UNKNOWN),
             x=_place(row[x.name], x),

@@ -22,9 +22,7 @@ _OF_MATRIX = {
 
 def charts_of_matrix(answer: Answer) -> dict[str, Figure]:
     """Usage against what a matrix varies."""
-    made = [
-        matrix.draw(answer, quantity, f"resources-{stem}") for stem, quantity in _OF_MATRIX.items()
-    ]
+    made = [matrix.draw(answer, drawn, f"resources-{stem}") for stem, drawn in _OF_MATRIX.items()]
     return {stem: figure for charts in made for stem, figure in charts.items()}
 
 

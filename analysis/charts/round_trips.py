@@ -64,9 +64,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
         return matrix.draw(answer, matrix.ROUND_TRIPS)
     if not isinstance(bundle, Run) or not bundle.is_trusted:
         return {}
-    recorded = [
-        entry.group for entry in answer.figures.arrays if entry.chain_round_trips is not None
-    ]
+    recorded = [e.group for e in answer.figures.arrays if e.chain_round_trips is not None]
     return {
         "round-trips": draw_marks(answer),
         "latency-against-rtt": draw_lines(answer),
@@ -91,9 +89,8 @@ def finding(answer: Answer) -> str:
         more = f" and {len(names) - 1} more" if len(names) > 2 else ""
         most.append((top, f"{name} {names[0] if more else ' and '.join(names)}{more}", number))
     (_, name, number), *others = sorted(most, key=lambda part: -part[0])
-    takes = (
-        f"take{'' if ' and ' in name else 's'} {number} round trip{'' if number == '1' else 's'}"
-    )
+    takes = f"take{'' if ' and ' in name else 's'} {number}"
+    takes += f" round trip{'' if number == '1' else 's'}"
     return ", ".join([f"{name} {takes}", *(f"{name} {number}" for _, name, number in others)])
 
 

@@ -134,10 +134,7 @@ def compare(
 
     changed = [changes(*pair) for pair in rows]
     judge(changed, rules)
-    endpoints = [
-        _endpoint(*pair, its_changes, rules)
-        for pair, its_changes in zip(rows, changed, strict=True)
-    ]
+    endpoints = [_endpoint(*pair, its, rules) for pair, its in zip(rows, changed, strict=True)]
     notes = list(conditions.what_to_know(old, new))
     if len(before) > 1:
         counts = f"{len(before)} against {len(after)}"

@@ -170,7 +170,7 @@ def judge(endpoints: Sequence[Sequence[Change]], rules: Rules) -> None:
             for change in changes
             if change.definition.kind is kind and change.ci95
         ]
-        for change, p in zip(alike, holm([change_.p or 0.0 for change_ in alike]), strict=True):
+        for change, p in zip(alike, holm([similar.p or 0.0 for similar in alike]), strict=True):
             change.p_adjusted = p
     for changes in endpoints:
         for change in changes:

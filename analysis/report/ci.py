@@ -51,14 +51,12 @@ def cases_of_comparison(comparison: Document) -> list[Case]:
     """A case for each endpoint: it fails if it fails the gate."""
     return [
         (
-            endpoint["system"],
-            _name(endpoint),
-            _why(endpoint) if endpoint["fails"] else None,
-            str(endpoint["verdict"])
-            if endpoint["verdict"] in _OPEN and not endpoint["fails"]
-            else None,
+            row["system"],
+            _name(row),
+            _why(row) if row["fails"] else None,
+            str(row["verdict"]) if row["verdict"] in _OPEN and not row["fails"] else None,
         )
-        for endpoint in comparison["endpoints"]
+        for row in comparison["endpoints"]
     ]
 
 
@@ -78,9 +76,8 @@ def cases_of_report(report: Document) -> list[Case]:
         evidence = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
         fails = claim["verdict"] == Verdict.DOES_NOT_HOLD
         is_open = not fails and claim["verdict"] != Verdict.HOLDS
-        cases.append(
-            (subject, claim["claim"], evidence if fails else None, evidence if is_open else None)
-        )
+        why = evidence if fails else None
+        cases.append((subject, claim["claim"], why, evidence if is_open else None))
     if not cases:
         raise BundleError(
             "There is nothing to judge for JUnit XML: the bundle is neither a drill's nor of a "

@@ -28,9 +28,7 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     one are corrected for together. Raises BundleError where there is no bundle below `places`, one
     has no summary.json, or `out` cannot be written.
     """
-    kinds = {
-        bundle: read_manifest(bundle).kind for place in places for bundle in bundles_below(place)
-    }
+    kinds = {path: read_manifest(path).kind for place in places for path in bundles_below(place)}
     # Of a point its matrix may have the documents.
     lies_in = {
         os.path.relpath(bundle, out): os.path.relpath(bundle.parents[1], out)
@@ -39,18 +37,12 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     }
     # The points of a matrix are in its summary; drills of one bundle have one each.
     matrices = {bundle for bundle, kind in kinds.items() if kind == "matrix"}
-    whole = [
-        bundle for bundle in kinds if kinds[bundle] != "drills" and not matrices & {*bundle.parents}
-    ]
+    whole = [path for path in kinds if kinds[path] != "drills" and not matrices & {*path.parents}]
     if not whole:
         where = ", ".join(map(str, places))
         raise BundleError(f"There is no bundle below {where}. `wanlat run` makes one.")
-    wanted = {
-        one
-        for publication in publications
-        for claim in publication["claims"]
-        for one in _about(claim)
-    }
+    claims = [claim for publication in publications for claim in publication["claims"]]
+    wanted = {one for claim in claims for one in _about(claim)}
     summaries = [_summary(bundle, out) for bundle in whole if wanted & _measured(bundle)]
     verdicts, used, sections = Counter[Verdict](), set[str](), list[str]()
     for publication in publications:

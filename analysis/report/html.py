@@ -415,11 +415,8 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
     for grids in tables.values():
         every = list(dict.fromkeys(header for _, grid in grids for header in grid.headers))
         words = [header for header in every if all(header in grid.text for _, grid in grids)]
-        keys = (
-            [header for header in ("claim", "of") if header in every]
-            if "verdict" in every
-            else words
-        )
+        named = [header for header in ("claim", "of") if header in every]
+        keys = named if "verdict" in every else words
         figures = [header for header in every if header not in keys]
         if not figures:
             continue
@@ -428,9 +425,8 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
             names = _without_versions(summaries[run])
             for row in grid.rows:
                 cells = dict(zip(grid.headers, row, strict=True))
-                key = tuple(
-                    names.get(c, c) for c in (cells.get(header, EN_DASH) for header in keys)
-                )
+                values = [cells.get(header, EN_DASH) for header in keys]
+                key = tuple(names.get(value, value) for value in values)
                 rows.setdefault(key, {})[run] = cells
         likely = [n for n, figure in enumerate(figures) if "[95" in figure or figure == "verdict"]
         title = grids[0][1].title
@@ -443,11 +439,8 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
                     "name": figure,
                     "kind": "w" if figure in words else "n",
                     "rows": [
-                        (
-                            key,
-                            [cells.get(n, {}).get(figure, EN_DASH) for n in range(len(summaries))],
-                        )
-                        for key, cells in rows.items()
+                        (key, [row.get(n, {}).get(figure, EN_DASH) for n in range(len(summaries))])
+                        for key, row in rows.items()
                     ],
                 }
                 for figure in figures
@@ -468,10 +461,7 @@ def _conditions(runs: Sequence[Mapping[str, Any]], summaries: Sequence[Summary])
     stated = [conditions_of(summary.source) for summary in summaries]
     names = list(dict.fromkeys(name for conditions in stated for name in conditions))
     values = [
-        tuple(
-            _short(conditions[n]) if conditions.get(n) is not None else EN_DASH
-            for conditions in stated
-        )
+        tuple(_short(own[n]) if own.get(n) is not None else EN_DASH for own in stated)
         for n in names
     ]
     pairs = [(name, its) for name, its in zip(names, values, strict=True) if set(its) != {EN_DASH}]

@@ -56,10 +56,7 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
             *([f"![Round trips of every operation]({CHART}.png)\n"] if lines else []),
             *map(markdown, grids),
             "Bundles:\n",
-            *(
-                f"- [{path}]({path})"
-                for path in dict.fromkeys(_whole(bundle, out) for bundle in used)
-            ),
+            *(f"- [{path}]({path})" for path in dict.fromkeys(_whole(own, out) for own in used)),
             *([f"- {count(len(drills), 'bundle')} of drills"] if drills else []),
         ]
     )

@@ -194,9 +194,7 @@ def columns_of(rows: pd.DataFrame, is_drill: bool) -> dict[str, list[Any]]:
         "first": _whole(us["first_byte_ns"]),
         "total": _whole(total),
         "network": _whole(us["network_error_ns"]),
-        "rtt": [
-            value if math.isfinite(value) else None for value in _finite(rows["rtt_ms"]).tolist()
-        ],
+        "rtt": [ms if math.isfinite(ms) else None for ms in _finite(rows["rtt_ms"]).tolist()],
         "again": _whole(_finite(rows["retransmits"])),
         "outcome": [OUTCOMES.index(outcome) for outcome in rows["outcome"].astype(str)],
         "error": [text[:_LONGEST_ERROR] for text in texts],

@@ -109,9 +109,7 @@ class Shelf:
             return [directory]  # a matrix's points are in its own report
         inner: list[Path] = []
         with suppress(OSError):  # what may not be read holds nothing for us
-            inner = (
-                [child for child in sorted(directory.iterdir()) if child.is_dir()] if depth else []
-            )
+            inner = [path for path in sorted(directory.iterdir()) if path.is_dir()] if depth else []
         return [
             path
             for child in inner
