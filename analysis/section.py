@@ -77,13 +77,20 @@ def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
     return Figures(*columns) if columns else None
 
 
+def runs_of(source: Run | Matrix) -> list[tuple[str, Run]]:
+    """A run without a name, or the run of every complete point of a matrix with its name."""
+    if isinstance(source, Run):
+        return [("", source)]
+    return [(point.name, point.bundle) for point in source.complete if point.bundle is not None]
+
+
 def of_points(matrix: Matrix, compute: Callable[[Run], Figures | None]) -> Figures | None:
     """The figures of every complete point of a matrix one below the other, with its name (`point`).
 
-    What the points differ in are the `parameters`. A point whose files are damaged is left out: its
-    own report says what is wrong with them.
+    What the points differ in are the `parameters`. A point with damaged files is left out: its
+    own report states what is wrong with them.
     """
-    names = tuple(each.name for each in matrix.parameters if matrix.varies(each.name))
+    names = tuple(p.name for p in matrix.parameters if matrix.varies(p.name))
     pairs: list[tuple[Row, Any]] = []
     for point in matrix.complete:
         try:
@@ -91,11 +98,11 @@ def of_points(matrix: Matrix, compute: Callable[[Run], Figures | None]) -> Figur
         except BundleError:
             continue
         if figures is not None:
-            of = {"point": point.name} | {name: point.value(name) for name in names}
-            rows = ({**row, **of} for row in figures.rows)
+            own = {"point": point.name} | {name: point.value(name) for name in names}
+            rows = ({**row, **own} for row in figures.rows)
             pairs += zip(rows, figures.arrays, strict=True)
-    found = figures_of(pairs)
-    return None if found is None else replace(found, parameters=names)
+    figures_found = figures_of(pairs)
+    return None if figures_found is None else replace(figures_found, parameters=names)
 
 
 def named(name: str, estimate: Estimate | None) -> dict[str, Any]:
@@ -113,11 +120,11 @@ def short(value: float | None, digits: int = 9) -> float | None:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of text under headers. `text` are the headers whose columns are words: left-aligned.
+    """Cells of text under headers. `text` are the headers of columns of words: left-aligned.
 
     `troubled` are the numbers of rows that hold what should not be; `sections` those of rows after
-    which a line is left empty. Empty cells become dashes. A `long` one is in tables.md alone, and
-    not printed in a terminal. `lines` are sentences: a table of them alone has no headers.
+    which a line is left empty. Empty cells become dashes. `lines` are sentences: a table of them
+    alone has no headers.
     """
 
     title: str
@@ -127,7 +134,6 @@ class Grid:
     notes: tuple[str, ...] = ()
     troubled: frozenset[int] = frozenset()
     sections: frozenset[int] = frozenset()
-    long: bool = False
     lines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -209,11 +215,11 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: what it is headed, and what a row's cell says.
+    """A column of the table: what it is headed, and a row's cell.
 
     `cell` is a template of the row's figures ("{full_bytes:.0f}"), or a function of the row where
     that is not enough. A cell of which a figure does not exist is a dash. An `optional` column is
-    left out where all its cells are the same; what they say is then said once, below the table.
+    left out where all its cells are the same; their text then stands once, below the table.
     """
 
     header: str
@@ -221,7 +227,7 @@ class Column:
     words: bool = False
     optional: bool = False
 
-    def of(self, row: Row) -> str:
+    def text(self, row: Row) -> str:
         """The cell of a row."""
         if callable(self.cell):
             return self.cell(row) or EN_DASH
@@ -235,35 +241,35 @@ class Column:
 class Note:
     """A sentence below the table, once for all rows that meet its condition; {rows} names them.
 
-    `each` is a template of figures of a row that follow its name (" ({fail} of {n})"), `total` the
-    key of a figure of which {total} is the sum. Where that is not enough, `template` is a function
-    of these rows.
+    `detail` is a template of figures of a row that follow its name (" ({fail} of {n})"), `total`
+    the key of a figure of which {total} is the sum. Where that is not enough, `template` is a
+    function of these rows.
     """
 
     template: str | Callable[[Sequence[Row]], str | None]
     condition: Callable[[Row], bool] = lambda _row: True
-    each: str = ""
+    detail: str = ""
     total: str = ""
 
-    def of(self, rows: Sequence[tuple[str, Row]]) -> str | None:
+    def sentence(self, rows: Sequence[tuple[str, Row]]) -> str | None:
         """The sentence on named rows; None where no row meets its condition."""
         met = [(name, row) for name, row in rows if self.condition(row)]
         if not met:
             return None
         if callable(self.template):
             return self.template([row for _, row in met])
-        every = len(met) == len(rows) > 1 and not self.each
-        named = [name + self.each.format_map(row) for name, row in met]
+        every = len(met) == len(rows) > 1 and not self.detail
+        named = [name + self.detail.format_map(row) for name, row in met]
         total = sum(row[self.total] for _, row in met) if self.total else None
-        said = "every row" if every else listing(named, _NAMED_AT_MOST)
-        return self.template.format(rows=said, total=total)
+        names = "every row" if every else listing(named, _NAMED_AT_MOST)
+        return self.template.format(rows=names, total=total)
 
 
 ENDPOINT = Column(
     "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
 )
 PLACED = Note(MEANING, lambda row: is_known(row["placement"]))
-"""A column and a note of every section whose rows are of endpoints."""
+"""A column and a note of every section with rows of endpoints."""
 
 
 @dataclass(frozen=True)
@@ -283,12 +289,12 @@ class Table:
     group: Callable[[Row], object] | None = None
 
     def grid(self, figures: Figures, keys: Sequence[tuple[str, ...]]) -> Grid:
-        """The table of `figures`, whose rows begin with `keys`."""
-        cells = {column: [column.of(row) for row in figures.rows] for column in self.columns}
-        alike = {each for each in self.columns if each.optional and len(set(cells[each])) == 1}
+        """The table of `figures`; its rows begin with `keys`."""
+        cells = {column: [column.text(row) for row in figures.rows] for column in self.columns}
+        alike = {c for c in self.columns if c.optional and len(set(cells[c])) == 1}
         shown = [column for column in self.columns if column not in alike]
-        said = {c.header: cells[c][0] for c in self.columns if c in alike}
-        once = [f"{header} {cell}" for header, cell in said.items() if cell != EN_DASH]
+        common = {c.header: cells[c][0] for c in self.columns if c in alike}
+        once = [f"{header} {cell}" for header, cell in common.items() if cell != EN_DASH]
         in_every = [f"In every row: {', '.join(once)}."] if once else []
         first = ("system", *figures.parameters)
         groups = [self.group(row) if self.group else None for row in figures.rows]
@@ -296,9 +302,11 @@ class Table:
         return Grid(
             title=self.title,
             headers=(*first, *(column.header for column in shown)),
-            rows=tuple((*key, *(cells[each][n] for each in shown)) for n, key in enumerate(keys)),
+            rows=tuple(
+                (*key, *(cells[column][n] for column in shown)) for n, key in enumerate(keys)
+            ),
             text=frozenset((*first, *(column.header for column in shown if column.words))),
-            notes=(*say(self.notes, figures), *in_every),
+            notes=(*sentences(self.notes, figures), *in_every),
             troubled=frozenset(n for n, row in enumerate(figures.rows) if self.is_trouble(row)),
             # Where each row is a group of its own a line between any two would only be in the way.
             sections=frozenset() if len(ends) == len(groups) - 1 else ends,
@@ -311,7 +319,7 @@ class Section:
 
     `key` is that of summary.json, in which the rows stand below `rows` ("systems"), what a matrix
     varies below `values` in each, and beside them what `beside` gives; keys of a row named in
-    `hidden` are for tables and charts alone. What a matrix's points tell only together (a fit, a
+    `hidden` are for tables and charts alone. What a matrix's points show only together (a fit, a
     ratio) `across` makes of their rows. `charts` are by the stems of their files' names; it is a
     function where those depend on the figures. Functions may be named ("module:function"), so that
     matplotlib is imported where something is drawn.
@@ -344,7 +352,7 @@ class Section:
     of_runs: bool = True
     of_matrices: bool = True
 
-    def of(self, source: Run | Matrix) -> Answer | None:
+    def answer(self, source: Run | Matrix) -> Answer | None:
         """The section of a run's report, or of a matrix: its points' figures one below the other.
 
         None where there are no data for it.
@@ -356,20 +364,20 @@ class Section:
         else:
             figures = of_points(source, self.figures)
             figures = figures and self.across(source, figures)
-        of = f"{source.study} on {source.topology}"
-        return None if figures is None else Answer(self, of, figures, source)
+        subject = f"{source.study} on {source.topology}"
+        return None if figures is None else Answer(self, subject, figures, source)
 
 
 @dataclass(frozen=True)
 class Answer:
     """A section with figures in it: a block of a report (`wanlat.analysis.summary`).
 
-    `of` is the study, and the topology it ran on; `source` the run or the matrix, for what a chart
-    says of it.
+    `subject` is the study, and the topology it ran on; `source` the run or the matrix, for what a
+    chart states of it.
     """
 
     section: Section
-    of: str
+    subject: str
     figures: Figures
     source: Run | Matrix | None = None
 
@@ -378,7 +386,7 @@ class Answer:
         """The section's own table and its further ones, as far as they have rows."""
         section = self.section
         own = Table(
-            title=f"{section.title}: {self.of}",
+            title=f"{section.title}: {self.subject}",
             rows=lambda figures: figures,
             columns=section.columns,
             notes=() if section.flat else section.notes,
@@ -397,11 +405,11 @@ class Answer:
     @property
     def notes(self) -> Sequence[str]:
         """What the notes of the whole report get of it."""
-        return self.say(self.section.notes) if self.section.flat else ()
+        return self.sentences(self.section.notes) if self.section.flat else ()
 
-    def say(self, notes: Sequence[Note]) -> list[str]:
-        """What `notes` say of the figures: some of the section's own, for a chart's caption."""
-        return say(notes, self.figures)
+    def sentences(self, notes: Sequence[Note]) -> list[str]:
+        """The sentences of `notes` on the figures, for a chart's caption."""
+        return sentences(notes, self.figures)
 
     def to_json(self) -> Any:
         """The entry of summary.json: figures by their columns, what a matrix varies apart."""
@@ -450,13 +458,13 @@ class Answer:
         return rows
 
 
-def say(notes: Sequence[Note], figures: Figures) -> list[str]:
-    """What `notes` say of rows by name: "Bob 9 Get, local" where they are of endpoints."""
+def sentences(notes: Sequence[Note], figures: Figures) -> list[str]:
+    """The sentences of `notes` on rows by name: "Bob 9 Get, local" where they are of endpoints."""
     named = []
     for key, row in zip(_keys(figures), figures.rows, strict=True):
         name = " ".join([*key, *([row["endpoint"]] if "endpoint" in row else [])])
         named.append((with_placement(name, str(row.get("placement", UNKNOWN))), row))
-    return [said for note in notes if (said := note.of(named))]
+    return [text for note in notes if (text := note.sentence(named))]
 
 
 def percent(key: str) -> Callable[[Row], str | None]:

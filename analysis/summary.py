@@ -1,4 +1,4 @@
-"""The summary of a run or a matrix: what its report says, before it is written anywhere.
+"""The summary of a run or a matrix: its report, before it is written anywhere.
 
 Every block is made by one function of `SECTIONS` from a run, or from a matrix, and brings its entry
 of summary.json, its tables and its charts. Data that a run has not got makes no block (None), and
@@ -31,7 +31,7 @@ from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.figures.sizes import SIZES
 from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.report.drill import drill_report
-from wanlat.analysis.section import Grid, print_grid, print_notes
+from wanlat.analysis.section import Grid, print_grid, print_notes, runs_of
 from wanlat.bundle.errors import one_line
 from wanlat.bundle.identity import in_words
 from wanlat.bundle.matrix import Matrix
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Block(Protocol):
-    """What `report` asks of a block."""
+    """What `report` needs of a block."""
 
     def to_json(self) -> Any:
         """Its entry of summary.json: finite numbers, strings, lists, objects."""
@@ -58,20 +58,20 @@ class Block(Protocol):
 
 
 SECTIONS: Mapping[str, Callable[[Run | Matrix], Block | None]] = {
-    "placements": PLACEMENTS.of,
-    "clusters": CLUSTERS.of,
-    "clusters_round_trips": CLUSTERS_ROUND_TRIPS.of,
+    "placements": PLACEMENTS.answer,
+    "clusters": CLUSTERS.answer,
+    "clusters_round_trips": CLUSTERS_ROUND_TRIPS.answer,
     "endpoints": latency_of,
     "in_rtts": in_rtts_of,
-    "round_trips": ROUND_TRIPS.of,
+    "round_trips": ROUND_TRIPS.answer,
     "drill": drill_report,
-    "published": PUBLISHED.of,
-    "sizes": SIZES.of,
-    "load": LOAD.of,
-    "growth": GROWTH.of,
-    "reclaim": RECLAIM.of,
-    "envelope": ENVELOPE.of,
-    "advice": ADVICE.of,
+    "published": PUBLISHED.answer,
+    "sizes": SIZES.answer,
+    "load": LOAD.answer,
+    "growth": GROWTH.answer,
+    "reclaim": RECLAIM.answer,
+    "envelope": ENVELOPE.answer,
+    "advice": ADVICE.answer,
     "resources": resources_of,
 }
 """What makes each block, by its key in summary.json, in the order in which they are printed."""
@@ -94,7 +94,7 @@ def blocks_of(source: Run | Matrix) -> dict[str, Block]:
 
 @dataclass(frozen=True)
 class Summary:
-    """All that is said of `source`: `blocks` by their keys in summary.json, and `notes`."""
+    """The report of `source`: `blocks` by their keys in summary.json, and `notes`."""
 
     source: Run | Matrix
     blocks: Mapping[str, Block]
@@ -126,7 +126,7 @@ class Summary:
 
     @property
     def hidden(self) -> set[str]:
-        """Keys of blocks whose tables a terminal gets only if asked for.
+        """Keys of blocks with tables that a terminal gets only with `verbose`.
 
         Those are of resource usage, and of what others published. A drill's own tables have what is
         of interest of the latencies before its faults.
@@ -162,34 +162,33 @@ class Summary:
 def speed_of(source: Run | Matrix) -> dict[str, float] | None:
     """How long a study took, and that over the sum of the latencies that count.
 
-    None where it is not known; and of a drill or a load, whose length was asked for.
+    None where it is not known; and of a drill or a load, with a length that was requested.
     """
-    runs = [source] if isinstance(source, Run) else [p.bundle for p in source.complete]
-    bundles = [run for run in runs if run is not None]
+    bundles = [run for _, run in runs_of(source)]
     wall_s = source.manifest.wall_s
     rows = [run.timed[~is_late(run.timed)] for run in bundles]
-    latencies_s = sum(float(each["total_ns"].sum()) for each in rows) / 1e9
+    latencies_s = sum(float(samples["total_ns"].sum()) for samples in rows) / 1e9
     if not wall_s or not latencies_s or any(r.is_drill or r.is_load for r in bundles):
         return None
-    of = {"wall_s": wall_s, "latencies_s": round(latencies_s, 3)}
-    return {**of, "wall_over_latencies": round(wall_s / latencies_s, 3)}
+    speed = {"wall_s": wall_s, "latencies_s": round(latencies_s, 3)}
+    return {**speed, "wall_over_latencies": round(wall_s / latencies_s, 3)}
 
 
 def summarize(source: Run | Matrix) -> Summary:
     """Everything that `source` has data for; of a matrix, from its complete points alone."""
     blocks = blocks_of(source)
-    said = [note for block in blocks.values() for note in getattr(block, "notes", ())]
+    of_blocks = [note for block in blocks.values() for note in getattr(block, "notes", ())]
     own = notes_on_run(source) if isinstance(source, Run) else notes_on_matrix(source)
     # A drill says first how it ended, and what came of it.
     is_drill = isinstance(source, Run) and source.is_drill
-    notes = dict.fromkeys([*said, *own] if is_drill else [*own, *said])
+    notes = dict.fromkeys([*of_blocks, *own] if is_drill else [*own, *of_blocks])
     return Summary(source, blocks, tuple(notes))
 
 
 def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
-    """Print the tables that are not long, then the notes; resource usage only if `verbose`."""
+    """Print the tables, then the notes; resource usage only if `verbose`."""
     hidden = () if verbose else summary.hidden
-    grids = [grid for name, grid in summary.grids() if name not in hidden and not grid.long]
+    grids = [grid for name, grid in summary.grids() if name not in hidden]
     for number, grid in enumerate(grids):
         if number:
             console.print()
@@ -198,17 +197,17 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
         console.print(f"{one_line(summary.source.study)}: no point is complete.", markup=False)
     print_notes(summary.notes, console)
     if speed := speed_of(summary.source):
-        said = "It took {wall_s:.0f} s, {wall_over_latencies:.2f} times the sum of its latencies."
-        console.print(said.format_map(speed), markup=False)
+        took = "It took {wall_s:.0f} s, {wall_over_latencies:.2f} times the sum of its latencies."
+        console.print(took.format_map(speed), markup=False)
 
 
 def _facts(source: Run | Matrix) -> dict[str, Any]:
     """What figures need to know of the run; of one at several RTTs none is that of all samples."""
-    said = {key: getattr(source.manifest, key) for key in ("reason", "seed", "backend", "wanlat")}
+    stated = {key: getattr(source.manifest, key) for key in ("reason", "seed", "backend", "wanlat")}
     facts = {"study": source.study, "topology": source.topology, "status": source.status}
     if not isinstance(source, Run):
-        del said["backend"]
-        return {"kind": "matrix", **facts, **said}
+        del stated["backend"]
+        return {"kind": "matrix", **facts, **stated}
     rtt = None if source.has_rtt_steps else source.measured_rtt
     measured = rtt and {
         "median": rounded(rtt.median_ms),
@@ -218,7 +217,7 @@ def _facts(source: Run | Matrix) -> dict[str, Any]:
     }
     steps = {"rtt_steps": _rtt_steps(source)} if source.has_rtt_steps else {}
     verdict = source.calibration.verdict if source.calibration else None
-    return {**facts, **said, "calibration": verdict, "measured_rtt_ms": measured, **steps}
+    return {**facts, **stated, "calibration": verdict, "measured_rtt_ms": measured, **steps}
 
 
 def _rtt_steps(bundle: Run) -> list[dict[str, Any]]:
@@ -236,8 +235,8 @@ def _rtt_steps(bundle: Run) -> list[dict[str, Any]]:
 
 def _matrix(matrix: Matrix) -> dict[str, Any]:
     parameters = [
-        {"name": each.name, "keys": list(each.keys), "values": list(each.values)}
-        for each in matrix.parameters
+        {"name": parameter.name, "keys": list(parameter.keys), "values": list(parameter.values)}
+        for parameter in matrix.parameters
     ]
     points = [
         {
@@ -294,9 +293,9 @@ def notes_on_matrix(matrix: Matrix) -> list[str]:
             "what is not complete."
         )
     if len(hosts := matrix.hosts) > 1:
-        said = [f"{host}: {len(points)}" for host, points in hosts.items()]
+        by_host = [f"{host}: {len(points)}" for host, points in hosts.items()]
         notes.append(
-            f"Points were measured on {len(hosts)} hosts ({listing(said, _NAMED_AT_MOST)}): a "
+            f"Points were measured on {len(hosts)} hosts ({listing(by_host, _NAMED_AT_MOST)}): a "
             "difference between points of different hosts may be one between the hosts."
         )
     if untrusted := matrix.untrusted:
@@ -309,7 +308,7 @@ def notes_on_matrix(matrix: Matrix) -> list[str]:
             "Clusters that are taken for repetitions were not of one program, so that a mean over "
             f"them is of none: {in_words(mixed)}."
         )
-    bundles = {point.name: point.bundle for point in matrix.complete if point.bundle}
+    bundles = dict(runs_of(matrix))
     if any(bundle.late for bundle in bundles.values()):
         notes.append(_on_lateness([*bundles.values()]))
     notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []
@@ -370,7 +369,7 @@ def _on_lateness(bundles: Sequence[Run]) -> str:
 
 
 def _on_calibration(bundle: Run) -> list[str]:
-    """Whether the network was what the topology asks for."""
+    """Whether the network was what the topology requests."""
     if bundle.calibration is None:
         unknown = "The run stored no calibration: what RTT the network really had is not known."
         # Of a single node no packet crossed a network.

@@ -1,9 +1,9 @@
 """One request, message by message: what crossed the WAN links between its start and its answer.
 
-A trace is of the *typical* request of an endpoint: of those whose critical path is as long as most
+A trace is of the *typical* request of an endpoint: of those with a critical path as long as most
 requests' is, the one with the median latency. Its messages come from the packet record
 (docs/how-to/capture.md), its path from `wanlat.analysis.packets.critical_path`, what is background
-from `wanlat.analysis.packets.background`; docs/how-to/traces.md says how to read the picture.
+from `wanlat.analysis.packets.background`; docs/how-to/traces.md shows how to read the picture.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from wanlat.bundle.errors import BundleError
 from wanlat.bundle.run import Run
 
 Trace = Row
-"""The document trace.json, whose keys docs/how-to/traces.md explains; times are ms since the
-start."""
+"""The document trace.json, with the keys of docs/how-to/traces.md; times are ms since the start."""
 
 MOST_RTT_MS = 100.0
 """Of a study with several RTTs, the greatest up to this is drawn: farther apart shows no more."""
@@ -51,16 +50,16 @@ def traces_of(bundle: Run, groups: Sequence[Group]) -> list[Trace]:
     made = []
     for system in dict.fromkeys(group.series.system for group in groups):
         with suppress(BundleError):
-            found = _System(bundle, system)
+            traced = _System(bundle, system)
             for group in groups:
                 if group.series.system == system:
                     with suppress(BundleError):
-                        made.append(found.trace(group))
+                        made.append(traced.trace(group))
     return made
 
 
 def choose(groups: Iterable[Group], placement: str | None) -> Group | None:
-    """The one of `groups` to draw: of that placement; remote where nobody said, which crosses."""
+    """The one of `groups` to draw: of that placement; remote where none is given, which crosses."""
     by_placement = {group.placement: group for group in groups}
     wanted = [REMOTE, LOCAL, *by_placement] if placement is None else [placement]
     return next((by_placement[one] for one in wanted if one in by_placement), None)
@@ -151,7 +150,7 @@ class _System:
     def _document(self, group: Group, sample: pd.Series[Any], links: Sequence[int]) -> Trace:
         record, ((system, version), endpoint, placement) = self.record, group
         client, target = str(sample["client"]), sample.get("target")
-        asked = record.asked or client if target is None or pd.isna(target) else str(target)
+        target_node = record.asked or client if target is None or pd.isna(target) else str(target)
         start, latency_ns = int(sample["start_ns"]), int(sample["total_ns"])
         rtt_ms, range_ms = self._rtt_ms(sample)
         requested_ms = 0.0 if pd.isna(sample["rtt_ms"]) else float(sample["rtt_ms"])
@@ -163,10 +162,10 @@ class _System:
             until = max(start + latency_ns, min(until, later[0] - 1))
         is_next_shown = bool(later) and later[0] <= until + 1_000_000
         capture = self.bundle.directory / "capture" / f"{record.system}.pcapng"
-        ends, span = (client, asked), (start, start + latency_ns, until)
-        told = self.bundle.messages_of(record.system)
+        ends, span = (client, target_node), (start, start + latency_ns, until)
+        messages = self.bundle.messages_of(record.system)
         messages, bare_acks = messages_within(
-            record, self.background, capture, span, links, ends, told
+            record, self.background, capture, span, links, ends, messages
         )
         chain, ready_ms = [], 0.0
         for hop in sorted((m for m in messages if m["on_chain"]), key=lambda m: int(m["on_chain"])):
@@ -183,7 +182,7 @@ class _System:
             "endpoint": endpoint,
             "placement": placement,
             "client": client,
-            "target": asked,
+            "target": target_node,
             "start_ns": start,
             "latency_ms": latency_ns / 1e6,
             "until_ms": (until - start) / 1e6,

@@ -1,4 +1,4 @@
-"""The packets around one request, put together to messages, and told whose they are."""
+"""The packets around one request, put together to messages, and what each is of."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from wanlat.analysis.packets.record import (
 Row = dict[str, Any]
 
 REQUEST, BACKGROUND, OTHER = "request", "background", "other"
-"""Kinds of messages: of the request; of nobody's request, as far as idle windows and its label
-tell; left over from an earlier one, or at least not to be explained by this one."""
+"""Kinds of messages: of the request; of no request, as far as idle windows and its label
+show; left over from an earlier one, or at least not to be explained by this one."""
 TOGETHER_NS = 1_000_000
 """Packets of a stream that enter within this time of the one before are one message, unless each
-says what it is."""
+is labelled."""
 _NAMES = ((FIN, "FIN"), (RST, "RST"), (SYN, "SYN"), (SYN | ACK, "SYN+ACK"))
 
 
@@ -54,7 +54,7 @@ def messages_within(
     `capture`; where that is missing there are none. `messages`: see `labels_of`.
     """
     begin, answered, until = span
-    packets, found = record.packets, messages_of(record)
+    packets, whole = record.packets, messages_of(record)
     entry, left = packets["entry_ns"], packets["departure_ns"]
     present = packets[(entry <= until) & ((entry >= begin) | (left > begin))]
     number = {place: hop for hop, place in enumerate(links, start=1)}
@@ -62,11 +62,11 @@ def messages_within(
     bare_acks = int((is_idle & present["entry_ns"].between(begin, answered)).sum())
     drawn = present[~is_idle]
     labels = labels_of(record, drawn.index, capture, messages) | _of_flags(drawn)
-    arrived = np.where(left[drawn.index] >= 0, left[drawn.index], found.arrival_ns[drawn.index])
+    arrived = np.where(left[drawn.index] >= 0, left[drawn.index], whole.arrival_ns[drawn.index])
     drawn = drawn.assign(
         label=pd.Series({place: labels.get(place) for place in drawn.index}, dtype=object),
         on_chain=pd.Series({place: number.get(place) for place in drawn.index}, dtype=object),
-        resent=found.is_resent[drawn.index],
+        resent=whole.is_resent[drawn.index],
         arrived_ns=np.where(drawn.index.isin(links), arrived, drawn["departure_ns"]),
     )
     marked = background.packets[drawn.index] | drawn["label"].isin(HEARTBEATS).to_numpy()
@@ -86,8 +86,8 @@ def _of_flags(packets: pd.DataFrame) -> dict[int, str]:
 
 def _bursts(packets: pd.DataFrame) -> pd.Series[int]:
     """The number of the message that each packet is of, to a reader; what was lost is by itself."""
-    of = ["entry_ns", "kind", "departure_ns", "payload_bytes"]
-    before = packets.groupby("stream")[of].shift()
+    names = ["entry_ns", "kind", "departure_ns", "payload_bytes"]
+    before = packets.groupby("stream")[names].shift()
     is_more = packets["label"].isna() | (packets["label"] == "DATA")
     is_more &= packets["entry_ns"] - before["entry_ns"] <= TOGETHER_NS
     is_more &= (packets["payload_bytes"] > 0) & (before["payload_bytes"] > 0)
@@ -100,7 +100,7 @@ def _bursts(packets: pd.DataFrame) -> pd.Series[int]:
 def _kinds(
     packets: pd.DataFrame, record: Record, begin: int, origin: Sequence[int | None], marked: Bools
 ) -> list[str]:
-    """Whose packets are, which come in the order of entry.
+    """What packets are of, which come in the order of entry.
 
     The request's are those of its critical path, and what left its node
 
@@ -112,8 +112,8 @@ def _kinds(
       of what does not fit into one segment;
     - together with a packet of the critical path.
 
-    Heartbeats by their label, and whatever idle windows show to come without requests, are nobody's
-    unless the path has them.
+    Heartbeats by their label, and whatever idle windows show to come without requests, are of no
+    request unless the path has them.
     """
     entry, left, stream, source, target = (
         packets[name].to_numpy()
@@ -139,8 +139,8 @@ def _kinds(
         if (here & at_once).any():
             return False
         sent = np.flatnonzero(stream[:one] == stream[one])
-        asked = mine & came & (stream == stream[one] ^ 1) & is_last
-        goes_on = asked.sum() > (mine[sent] & is_last[sent]).sum()
+        requested = mine & came & (stream == stream[one] ^ 1) & is_last
+        goes_on = requested.sum() > (mine[sent] & is_last[sent]).sum()
         if sent.size and mine[sent[-1]]:
             is_near = now - entry[sent[-1]] <= LOOSE_NS
             goes_on |= is_near or resent[one] or not is_last[sent[-1]]

@@ -21,18 +21,18 @@ from wanlat.bundle.run import Series
 def title(trace: Trace) -> str:
     """What the picture is of, and its main finding."""
     series, trips = Series(trace["system"], trace["version"]), trace["chain_round_trips"]
-    found = f"{trips:g} round trip{'' if trips == 1 else 's'} on the critical path"
-    found = found if trace["chain"] else "crosses no WAN link"
-    return f"{trace['endpoint']} on {series_labels([series])[series]}: {found}"
+    finding = f"{trips:g} round trip{'' if trips == 1 else 's'} on the critical path"
+    finding = finding if trace["chain"] else "crosses no WAN link"
+    return f"{trace['endpoint']} on {series_labels([series])[series]}: {finding}"
 
 
 def subtitle(trace: Trace) -> str:
     """Where it was measured and how long it took."""
     site = {lane["node"]: lane["site"] for lane in trace["nodes"]}
     client, target, rtt_ms = trace["client"], trace["target"], trace["measured_rtt_ms"]
-    asked = f"client on {client} in {site.get(client, '?')}"
+    place = f"client on {client} in {site.get(client, '?')}"
     if target != client:
-        asked += f", target node {target} in {site.get(target, '?')}"
+        place += f", target node {target} in {site.get(target, '?')}"
     rtt, in_rtts = "RTT not measured", ""
     if rtt_ms:
         rtt = f"RTT {format_ms(rtt_ms)} ms as measured"
@@ -44,7 +44,7 @@ def subtitle(trace: Trace) -> str:
         rtt,
         f"placement {trace['placement']}" if is_known(trace["placement"]) else "",
         f"{format_ms(trace['latency_ms'])} ms{in_rtts}",
-        asked,
+        place,
         series_note(Series(trace["system"], trace["version"])),
     ]
     return " · ".join(filter(None, parts))
@@ -61,8 +61,8 @@ def path_of(trace: Trace) -> list[Row]:
     return sorted(path, key=lambda message: int(message["on_chain"]))
 
 
-def told(trace: Trace) -> list[str]:
-    """The critical path in lines of text, hop by hop; the first and the last say the rest."""
+def description(trace: Trace) -> list[str]:
+    """The critical path in lines of text, hop by hop; the first and the last have the rest."""
     lines = [title(trace), subtitle(trace), picked(trace)]
     answered = f"answered after {format_ms(trace['latency_ms'])} ms"
     if not trace["chain"]:
@@ -74,12 +74,12 @@ def told(trace: Trace) -> list[str]:
 
 
 def hop_texts(trace: Trace) -> list[tuple[float, str, str]]:
-    """Of each hop of the critical path when it begins, which it is, and what there is to say."""
-    of, texts = len(trace["chain"]), []
+    """Of each hop of the critical path when it begins, which it is, and what it is."""
+    hops, texts = len(trace["chain"]), []
     for hop, message in zip(trace["chain"], path_of(trace), strict=True):
         lines = [f"{hop['from']} → {hop['to']}  {sizes([message])}", what_of(message)]
         lines.append(f"left after {format_ms(max(hop['waited_ms'], 0.0))} ms")
-        which = f"{hop['hop']} of {of} hops" if of > 1 else "the one hop"
+        which = f"{hop['hop']} of {hops} hops" if hops > 1 else "the one hop"
         texts.append((max(hop["entry_ms"], 0.0), which, "\n".join(filter(None, lines))))
     return texts
 
@@ -94,8 +94,8 @@ def what_of(message: Row, longest: int = 34) -> str:
 
 def sizes(messages: Sequence[Row]) -> str:
     """The sizes of messages on the wire: one, or the least and the greatest."""
-    of = [message["bytes"] for message in messages]
-    low, high = _bytes(min(of)), _bytes(max(of))
+    bytes_ = [message["bytes"] for message in messages]
+    low, high = _bytes(min(bytes_)), _bytes(max(bytes_))
     if low == high:
         return low
     return f"{low.removesuffix(' B') if high.endswith(' B') else low}{EN_DASH}{high}"
@@ -123,7 +123,7 @@ def caption(trace: Trace, *, unlabelled: int, unshown_lanes: int, undrawn: int) 
     """How to read it, and what is not in it."""
     system, acks = display_system(trace["system"]), trace["bare_acknowledgements"]
     is_other = any(message["kind"] == OTHER for message in trace["messages"])
-    said = [
+    paragraphs = [
         "An arrow: one message over a WAN link, from when it entered the link to when it left it; "
         "slanted, because that takes time. What nodes of one site tell each other is not recorded.",
         "The critical path: messages of which each left a site after the one before had arrived "
@@ -131,11 +131,11 @@ def caption(trace: Trace, *, unlabelled: int, unshown_lanes: int, undrawn: int) 
         f"{format_ms(max(trace['after_chain_ms'], 0.0))} ms passed after its last.",
     ]
     if undrawn:
-        said.append(f"Not drawn: {count(undrawn, 'message')} of others than the request.")
+        paragraphs.append(f"Not drawn: {count(undrawn, 'message')} of others than the request.")
     elif is_other:
-        said.append("Unrelated traffic: nothing that this request can have caused.")
+        paragraphs.append("Unrelated traffic: nothing that this request can have caused.")
     if not trace["knows_background"]:
-        said.append(
+        paragraphs.append(
             "The run had no idle time to learn its background from, so heartbeats of "
             f"{system} may be among the messages."
         )
@@ -145,5 +145,5 @@ def caption(trace: Trace, *, unlabelled: int, unshown_lanes: int, undrawn: int) 
         "node with no message at all": unshown_lanes,
     }
     if parts := [f"{n} × {what}" for what, n in left_out.items() if n]:
-        said.append(f"Left out: {', '.join(parts)}.")
-    return [*said, *trace["notes"]]
+        paragraphs.append(f"Left out: {', '.join(parts)}.")
+    return [*paragraphs, *trace["notes"]]

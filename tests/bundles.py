@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -444,50 +444,38 @@ BETWEEN_S = 20e-6
 KIND = "http 503 SlowDown"
 
 
-@dataclass(frozen=True)
-class Store:
-    """How long requests take: `mean_ms` by operation, times `slowness(seconds)`, with a tail."""
-
-    mean_ms: Mapping[str, float] = field(
-        default_factory=lambda: {"GetObject": 11.4, "PutObject": 43.1}
-    )
-    slowness: Callable[[float], float] = lambda _at: 1.0
-    tail: float = 0.4
-    fails: float = 0.0
-    idle_ms: float = 4.0
-    loaded_ms: float = 12.0
+MEAN_MS = {"GetObject": 11.4, "PutObject": 43.1}
 
 
-def rows_of(store: Store, *, duration_s: float, seed: int = 1) -> pd.DataFrame:
+def rows_of(*, duration_s: float, slowness: float = 1.0, fails: float = 0.0) -> pd.DataFrame:
     """Requests of closed-loop workers, half reads, half writes, in the order of their begin.
 
-    The first second is the ramp.
+    They take `MEAN_MS` times `slowness` on average, and a share `fails`. The first second is the
+    ramp.
     """
-    rng = np.random.default_rng(seed)
-    names, means = np.array(list(store.mean_ms)), np.array(list(store.mean_ms.values()))
-    parts = []
-    for worker in range(WORKERS):
-        at = worker / WORKERS - 1.0
-        while at < duration_s:
-            kind = rng.integers(names.size)
-            ms = means[kind] * rng.lognormal(-(store.tail**2) / 2, store.tail)
-            ms *= store.slowness(max(at, 0.0))
-            parts.append((at, ms, worker, names[kind], rng.random() < store.fails))
-            at += ms / 1e3 + BETWEEN_S
-    start, ms, worker_of, endpoint, failed = map(np.array, zip(*sorted(parts), strict=True))
-    elapsed_ns = np.round(ms * 1e6).astype(np.int64)
+    rng, most = np.random.default_rng(1), 100 + round(50 * (duration_s + 1) / slowness)
+    endpoint = rng.integers(2, size=(WORKERS, most))
+    worker = np.arange(WORKERS)[:, None]
+    ms = slowness * np.array([*MEAN_MS.values()])[endpoint]
+    ms = ms * rng.lognormal(-0.08, 0.4, endpoint.shape)
+    took_s = ms / 1e3 + BETWEEN_S
+    start_s = worker / WORKERS - 1.0 + np.cumsum(took_s, axis=1) - took_s
+    order = np.argsort(start_s, axis=None, kind="stable")
+    order = order[start_s.flat[order] < duration_s]
+    failed = rng.random(order.size) < fails
+    elapsed_ns = np.round(ms.flat[order] * 1e6).astype(np.int64)
     return pd.DataFrame(
         {
-            "start_ns": ZERO_NS + np.round(start * 1e9).astype(np.int64),
-            "due_ns": pd.array([None] * start.size, dtype="Int64"),
+            "start_ns": ZERO_NS + np.round(start_s.flat[order] * 1e9).astype(np.int64),
+            "due_ns": pd.array([None] * order.size, dtype="Int64"),
             "total_ns": pd.array(elapsed_ns, dtype="Int64"),
             "elapsed_ns": elapsed_ns,
-            "worker": worker_of,
-            "endpoint": endpoint,
+            "worker": order // most,
+            "endpoint": np.array([*MEAN_MS])[endpoint.flat[order]],
             "object_bytes": np.where(failed, 0, OBJECT_BYTES),
             "outcome": np.where(failed, "fail", "ok"),
-            "error": [KIND if each else None for each in failed],
-            "phase": np.where(start < 0, "ramp", "load"),
+            "error": np.where(failed, KIND, None),
+            "phase": np.where(start_s.flat[order] < 0, "ramp", "load"),
         }
     )
 
@@ -495,22 +483,21 @@ def rows_of(store: Store, *, duration_s: float, seed: int = 1) -> pd.DataFrame:
 def write_load(
     directory: Path,
     *,
-    store: Store | None = None,
+    duration_s: float,
+    slowness: float = 1.0,
+    fails: float = 0.0,
     rows: pd.DataFrame | None = None,
     series: Series = MINIO,
-    duration_s: float = 120.0,
     load: Mapping[str, Any] | None = None,
     study: Mapping[str, Any] | None = None,
     raw: bool = False,
-    seed: int = 1,
 ) -> pd.DataFrame:
     """Write a bundle of one system under load; returns the requests.
 
     `raw`: as a run leaves it that was killed.
     """
-    store = store or Store()
     if rows is None:
-        rows = rows_of(store, duration_s=duration_s, seed=seed)
+        rows = rows_of(duration_s=duration_s, slowness=slowness, fails=fails)
     recorded = {
         "offered": {"workers": WORKERS, "rate": None},
         "achieved_per_s": round(len(rows) / duration_s, 3),
@@ -529,7 +516,7 @@ def write_load(
         sites={"dc1": ["n1"]},
         load={} if raw else {series[0]: recorded},
     )
-    made: dict[str, Rows] = {"samples": _probed(store, series, duration_s, seed)}
+    made: dict[str, Rows] = {"samples": _probed(series, duration_s, slowness)}
     if not raw:
         made["load"] = rows.assign(system=series[0], version=series[1])
     write(directory, document, made)
@@ -561,14 +548,13 @@ def raw_of(rows: pd.DataFrame) -> bytes:
     return header + b"".join(names) + kind.ljust(size, b"\0") + records.tobytes()
 
 
-def _probed(store: Store, series: Series, duration_s: float, seed: int) -> pd.DataFrame:
+def _probed(series: Series, duration_s: float, slowness: float) -> pd.DataFrame:
     """The probe client's requests, every 100 ms, 30 s before the ramp and beside the load."""
-    rng = np.random.default_rng([seed, 2])
+    rng = np.random.default_rng([1, 2])
     at_s = np.arange(-30.0, duration_s, 0.1)
     is_idle, is_put = at_s < 0, rng.random(at_s.size) < 0.5
-    mean_ms = np.where(is_idle, store.idle_ms, store.loaded_ms) * np.where(is_put, 2.0, 1.0)
-    mean_ms = mean_ms * [store.slowness(max(at, 0.0)) for at in at_s]
-    total_ms = mean_ms * rng.lognormal(-0.045, 0.3, at_s.size)
+    mean_ms = np.where(is_idle, 4.0, 12.0) * np.where(is_put, 2.0, 1.0)
+    total_ms = slowness * mean_ms * rng.lognormal(-0.045, 0.3, at_s.size)
     return pd.DataFrame(
         {
             "system": series[0],

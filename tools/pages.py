@@ -1,7 +1,7 @@
 """What mkdocs does besides: fills in the generated reference, and takes along what pages link to.
 
 Pages lie in docs/ and link to files all over the checkout, as a code host shows them. Each such
-file gets a place below ``source/`` of the site, pages of components as pages. A site that asks
+file gets a place below ``source/`` of the site, pages of components as pages. A site that requests
 anything of another host is refused.
 """
 
@@ -20,7 +20,7 @@ from tools.reference import PARTS
 CHECKOUT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=(?:#[^)\s]*)?\))")
 _MARK = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
-_ASKS = re.compile(r"""<(?:script|img|iframe|link)[^>]+(?:src|href)=["']?(?:https?:)?//[^>]*>""")
+_REMOTE = re.compile(r"""<(?:script|img|iframe|link)[^>]+(?:src|href)=["']?(?:https?:)?//[^>]*>""")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -45,19 +45,19 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     """Fill in what is generated, and lead links to where their files are in the site."""
     home = _home(page.file.src_uri)
 
-    def led(found: re.Match[str]) -> str:
-        target = _target(found[0], home)
+    def led(match: re.Match[str]) -> str:
+        target = _target(match[0], home)
         if target is None:
-            return found[0]
+            return match[0]
         return os.path.relpath(_place(target, files), Path(page.file.src_uri).parent)
 
-    return _LINK.sub(led, _MARK.sub(lambda found: PARTS[found[1]](), markdown))
+    return _LINK.sub(led, _MARK.sub(lambda match: PARTS[match[1]](), markdown))
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """Refuse a page that asks something of another host."""
-    if asks := [each for each in _ASKS.findall(output) if 'rel="canonical"' not in each]:
-        raise PluginError(f"{page.file.src_uri} asks another host: {asks[0]}")
+    """Refuse a page that requests something of another host."""
+    if tags := [tag for tag in _REMOTE.findall(output) if 'rel="canonical"' not in tag]:
+        raise PluginError(f"{page.file.src_uri} asks another host: {tags[0]}")
     return output
 
 
@@ -68,8 +68,8 @@ def _home(place: str) -> str:
 
 
 def _targets(text: str, home: str) -> list[str]:
-    found = (_target(link, home) for link in _LINK.findall(text))
-    return [target for target in found if target is not None]
+    targets = (_target(link, home) for link in _LINK.findall(text))
+    return [target for target in targets if target is not None]
 
 
 def _target(link: str, home: str) -> str | None:
@@ -80,7 +80,7 @@ def _target(link: str, home: str) -> str | None:
     place = CHECKOUT / target
     if place.is_dir():  # a code host lists it; here its page stands for it, or its first file
         first = [place / "README.md", place / "tables.md", *sorted(place.iterdir())]
-        place = next((each for each in first if each.is_file()), place)
+        place = next((file for file in first if file.is_file()), place)
     return str(place.relative_to(CHECKOUT)) if place.is_file() else None
 
 

@@ -1,4 +1,4 @@
-"""The generated part of the reference: what commands, models and schemas say of themselves.
+"""The generated part of the reference: what commands, models and schemas have of themselves.
 
 ``python -m tools.reference`` lists the parts, ``python -m tools.reference study`` prints one in
 Markdown. `make docs` puts each where a page of docs/reference has its mark.
@@ -32,7 +32,7 @@ from wanlat.topologies.model import Topology
 from wanlat.topologies.units import Duration, Fraction, Rate, Size
 
 Json = Mapping[str, Any]
-_SCALARS: dict[str, Any] = {each.__name__: each for each in (Duration, Fraction, Rate, Size)}
+_SCALARS: dict[str, Any] = {scalar.__name__: scalar for scalar in (Duration, Fraction, Rate, Size)}
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -62,23 +62,24 @@ def _command(command: Any, called: str, level: int) -> Iterator[str]:
     yield f"{'#' * level} {called}\n"
     yield f"{command.help or ''}\n"
     inner = getattr(command, "commands", {})
-    shown = [each for each in command.params if each.name != "help" and not each.hidden]
+    shown = [option for option in command.params if option.name != "help" and not option.hidden]
     if shown:
-        words = [each.metavar or each.name for each in shown if each.param_type_name == "argument"]
+        arguments = [option for option in shown if option.param_type_name == "argument"]
+        words = [argument.metavar or argument.name for argument in arguments]
         yield f"    {' '.join([called, *words])} [OPTIONS]\n"
         heads = ("argument or option", "value", "meaning", "default")
         yield table(heads, map(_parameter, shown))
-    for name, each in inner.items():
-        yield from _command(each, f"{called} {name}", level + 1)
+    for name, subcommand in inner.items():
+        yield from _command(subcommand, f"{called} {name}", level + 1)
 
 
-def _parameter(each: Any) -> list[str]:
-    if each.param_type_name == "argument":
-        return [code(each.metavar or each.name), "", each.help or "", ""]
-    names = ", ".join(map(code, [*each.opts, *each.secondary_opts]))
-    value = "" if each.is_flag else code(each.metavar or each.type.name.upper())
-    known = each.default not in (None, False, ()) and not callable(each.default)
-    return [names, value, each.help or "", code(each.default) if known else ""]
+def _parameter(parameter: Any) -> list[str]:
+    if parameter.param_type_name == "argument":
+        return [code(parameter.metavar or parameter.name), "", parameter.help or "", ""]
+    names = ", ".join(map(code, [*parameter.opts, *parameter.secondary_opts]))
+    value = "" if parameter.is_flag else code(parameter.metavar or parameter.type.name.upper())
+    known = parameter.default not in (None, False, ()) and not callable(parameter.default)
+    return [names, value, parameter.help or "", code(parameter.default) if known else ""]
 
 
 # -- YAML and JSON, by their models -----------------------------------------------------------
@@ -92,35 +93,35 @@ def model(made: type[BaseModel], level: int = 2) -> str:
 
 
 def _meanings(name: str, module: str) -> dict[str, str]:
-    """What docstrings below the fields of a model of that name say of them, by key."""
-    found = [each for each in _below(BaseModel) if each.__name__ == name]
-    found.sort(key=lambda each: each.__module__ == module)
-    return _fields(found[-1]) if found else {}
+    """What docstrings below the fields of a model of that name have on them, by key."""
+    models = [model for model in _below(BaseModel) if model.__name__ == name]
+    models.sort(key=lambda model: model.__module__ == module)
+    return _fields(models[-1]) if models else {}
 
 
 def _fields(made: type[BaseModel]) -> dict[str, str]:
     meanings = {}
-    for each in reversed(made.__mro__):
-        if not issubclass(each, BaseModel) or each is BaseModel:
+    for base in reversed(made.__mro__):
+        if not issubclass(base, BaseModel) or base is BaseModel:
             continue
         try:
-            source = inspect.getsource(each)
+            source = inspect.getsource(base)
         except OSError:  # of `create_model`: its fields have descriptions
             continue
         (body,) = ast.parse(textwrap.dedent(source)).body
         lines = body.body if isinstance(body, ast.ClassDef) else []
-        for field, says in pairwise(lines):
-            if isinstance(field, ast.AnnAssign) and isinstance(says, ast.Expr):
+        for field, docstring in pairwise(lines):
+            if isinstance(field, ast.AnnAssign) and isinstance(docstring, ast.Expr):
                 key = ast.unparse(field.target)
-                alias = each.model_fields[key].alias if key in each.model_fields else None
-                meanings[alias or key] = str(ast.literal_eval(says.value))
+                alias = base.model_fields[key].alias if key in base.model_fields else None
+                meanings[alias or key] = str(ast.literal_eval(docstring.value))
     return meanings
 
 
 def _below(made: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    for each in made.__subclasses__():
-        yield each
-        yield from _below(each)
+    for subclass in made.__subclasses__():
+        yield subclass
+        yield from _below(subclass)
 
 
 class _Model:
@@ -136,53 +137,53 @@ class _Model:
             yield f"{'#' * level} `{place}`\n"
             yield f"{schema.get('description', '')}\n"
         required = schema.get("required", ())
-        said = _meanings(schema["title"], self.module)
-        found: list[tuple[str, str]] = []
+        meanings = _meanings(schema["title"], self.module)
+        inner_models: list[tuple[str, str]] = []
         rows = []
-        for key, each in schema.get("properties", {}).items():
-            below = [name for name in _names(each) if "properties" in self.inner.get(name, {})]
+        for key, value in schema.get("properties", {}).items():
+            below = [name for name in _names(value) if "properties" in self.inner.get(name, {})]
             here = f"{place}.{key}" if place else key
-            found += [(name, here) for name in below if name not in self.places]
+            inner_models += [(name, here) for name in below if name not in self.places]
             for name in below:
                 self.places.setdefault(name, here)
-            default = "required" if key in required else self.default(each)
-            meaning = each.get("description") or said.get(key, "")
-            rows.append([code(key), self.kind(each), meaning, default])
+            default = "required" if key in required else self.default(value)
+            meaning = value.get("description") or meanings.get(key, "")
+            rows.append([code(key), self.kind(value), meaning, default])
         yield table(("key", "value", "meaning", "default"), rows)
-        places = [here for _, here in found]
-        for name, here in found:
+        places = [here for _, here in inner_models]
+        for name, here in inner_models:
             title = f"{here} ({_words(name)})" if places.count(here) > 1 else here
             inner = {"title": name, **self.inner[name]}
             yield from self.sections(title, inner, level)
 
-    def kind(self, each: Json) -> str:
+    def kind(self, schema: Json) -> str:
         """What a value is, in words."""
-        if "$ref" in each:
-            return _words(_name(each))
-        if "enum" in each or "const" in each:
-            choices = each.get("enum", [each.get("const")])
+        if "$ref" in schema:
+            return _words(_name(schema))
+        if "enum" in schema or "const" in schema:
+            choices = schema.get("enum", [schema.get("const")])
             return ", ".join(code(_yaml(choice)) for choice in choices)
-        if several := each.get("anyOf") or each.get("oneOf"):
+        if several := schema.get("anyOf") or schema.get("oneOf"):
             kinds = [self.kind(one) for one in several if one.get("type") != "null"]
             return " or ".join(dict.fromkeys(kinds))
-        if each.get("type") == "array":
-            return f"list of {self.kind(each['items'])}" if each.get("items") else "list"
-        if each.get("type") == "object":
-            patterns = [*each.get("patternProperties", {}).values()]
-            values: Any = each.get("additionalProperties") or (patterns[0] if patterns else True)
+        if schema.get("type") == "array":
+            return f"list of {self.kind(schema['items'])}" if schema.get("items") else "list"
+        if schema.get("type") == "object":
+            patterns = [*schema.get("patternProperties", {}).values()]
+            values: Any = schema.get("additionalProperties") or (patterns[0] if patterns else True)
             return "mapping" if values is True else f"mapping to {self.kind(values)}"
-        return _range(each)
+        return _range(schema)
 
-    def default(self, each: Json) -> str:
+    def default(self, schema: Json) -> str:
         """What counts where nothing is given, as YAML would have it."""
-        value = each.get("default")
+        value = schema.get("default")
         if value in (None, "", [], {}):
             return ""
         if isinstance(value, list):
-            inner = [self.default({**each.get("items", {}), "default": one}) for one in value]
+            inner = [self.default({**schema.get("items", {}), "default": one}) for one in value]
             return code(f"[{', '.join(inner)}]".replace("`", ""))
         if isinstance(value, dict):
-            scalar = _SCALARS.get(_name(each))
+            scalar = _SCALARS.get(_name(schema))
             return code(scalar(*value.values())) if scalar else ""
         return code(_yaml(value))
 
@@ -191,37 +192,37 @@ def _yaml(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _range(each: Json) -> str:
-    kind = {"string": "text", "boolean": "true or false"}.get(each.get("type", ""), "")
-    low = each.get("minimum", each.get("exclusiveMinimum"))
-    high = each.get("maximum")
-    kind = kind or str(each.get("type", "any value"))
+def _range(schema: Json) -> str:
+    kind = {"string": "text", "boolean": "true or false"}.get(schema.get("type", ""), "")
+    low = schema.get("minimum", schema.get("exclusiveMinimum"))
+    high = schema.get("maximum")
+    kind = kind or str(schema.get("type", "any value"))
     if low is None:
         return kind
     return f"{kind}, {low:,} or more" if high is None else f"{kind}, {low:,} to {high:,}"
 
 
-def _name(each: Json) -> str:
-    return str(each.get("$ref", "")).rpartition("/")[2]
+def _name(schema: Json) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
-def _names(each: Any) -> Iterator[str]:
+def _names(schema: Any) -> Iterator[str]:
     """The models that a value may be made of, in order."""
-    if isinstance(each, Mapping):
-        if "$ref" in each:
-            yield _name(each)
-        for key, value in each.items():
+    if isinstance(schema, Mapping):
+        if "$ref" in schema:
+            yield _name(schema)
+        for key, value in schema.items():
             if key not in ("$ref", "description", "default", "discriminator"):
                 yield from _names(value)
-    elif isinstance(each, list):
-        for one in each:
+    elif isinstance(schema, list):
+        for one in schema:
             yield from _names(one)
 
 
 def _words(name: str) -> str:
     """`OneWay` as `one way`."""
     text = name.removesuffix("Spec").removesuffix("Endpoint")
-    return "".join(f" {each.lower()}" if each.isupper() else each for each in text).strip()
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in text).strip()
 
 
 # -- the bundle ------------------------------------------------------------------------------
@@ -291,11 +292,11 @@ def faults() -> str:
     for kind, made in KINDS.items():
         settings = made.Settings.model_json_schema(schema_generator=Untitled)
         page = _Model(settings.get("$defs", {}))
-        said = _fields(made.Settings)
-        for key, each in settings.get("properties", {}).items() or {"": {}}.items():
-            default = "required" if key in settings.get("required", ()) else page.default(each)
-            value = page.kind(each) if key else ""
-            meaning = said.get(key, "")
+        meanings = _fields(made.Settings)
+        for key, schema in settings.get("properties", {}).items() or {"": {}}.items():
+            default = "required" if key in settings.get("required", ()) else page.default(schema)
+            value = page.kind(schema) if key else ""
+            meaning = meanings.get(key, "")
             rows.append([code(kind), code(key) if key else "", value, meaning, default])
     return table(("fault", "setting", "value", "meaning", "default"), rows)
 

@@ -56,17 +56,17 @@ def command(name: str, one: Any, above: Any = None) -> Iterator[str]:
     """Yield the section of a command, or those of a group's commands."""
     context = typer.Context(one, parent=above, info_name=name, **HELP)
     if hasattr(one, "commands"):
-        for inner, each in one.commands.items():
-            yield from command(f"{name} {inner}", each, context)
+        for inner, subcommand in one.commands.items():
+            yield from command(f"{name} {inner}", subcommand, context)
         return
     yield f'.SS "{roff(" ".join([name, *one.collect_usage_pieces(context)]))}"'
     for paragraph in str(one.help or "").split("\n\n"):
         yield from (".PP", roff(" ".join(paragraph.split())))
     parameters = one.get_params(context)
-    arguments = [each for each in parameters if each.param_type_name == "argument"]
-    yield from listed((each.metavar, each.help) for each in arguments)
-    options = [each for each in parameters if each.param_type_name == "option"]
-    yield from listed(each.get_help_record(context) for each in options)
+    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
+    yield from listed((argument.metavar, argument.help) for argument in arguments)
+    options = [option for option in parameters if option.param_type_name == "option"]
+    yield from listed(option.get_help_record(context) for option in options)
 
 
 def listed(rows: Any) -> Iterator[str]:
@@ -77,7 +77,7 @@ def listed(rows: Any) -> Iterator[str]:
 
 def roff(text: str) -> str:
     """Return text in which nothing is a request."""
-    ascii_ = "".join(each if each.isascii() else f"\0{ord(each):04X}]" for each in text)
+    ascii_ = "".join(char if char.isascii() else f"\0{ord(char):04X}]" for char in text)
     plain = ascii_.replace("\\", r"\e").replace("-", r"\-").replace("\0", r"\[u")
     return rf"\&{plain}" if plain.startswith((".", "'")) else plain
 

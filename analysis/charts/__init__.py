@@ -2,7 +2,7 @@
 
 Import the modules inside only when a chart is to be drawn: matplotlib takes a while. Where its
 usual directories cannot be written (a container, a read-only file system) it takes a temporary one
-of its own accord, and nobody needs a warning about that on every start.
+of its own accord, and its warning about that is kept back.
 """
 
 import logging

@@ -17,7 +17,7 @@ from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiple
 from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, applied, styles
 from wanlat.analysis.figures.advice import Measured, by_question, cost_of, held, is_beyond, spelt
 from wanlat.analysis.figures.envelope import RTT
-from wanlat.analysis.names import display_system, row_labels
+from wanlat.analysis.names import count, display_system, row_labels
 from wanlat.analysis.section import Answer, Row, series_of
 
 _MARKS = "osD^vP"
@@ -30,13 +30,13 @@ _SHADES = (1.0, 0.7, 0.5, 0.35)
 def draw(answer: Answer) -> Figure:
     """How far every value holds, and its price, for each system."""
     figures = answer.figures
-    of = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
+    measured = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
     questions = by_question(figures.rows)
     looks, labels = styles(figures.series), row_labels(figures.series)
     clusters = max(row["clusters"] for row in figures.rows)
     words = Words(
         "; ".join(_found(rows) for rows in questions),
-        f"{answer.of} · {clusters} {'cluster' if clusters == 1 else 'clusters'} of each value",
+        f"{answer.subject} · {count(clusters, 'cluster')} of each value",
         "timeout",
         (
             "Left: the RTT up to which the promise holds; a triangle: at least, the search ends "
@@ -56,7 +56,7 @@ def draw(answer: Answer) -> Figure:
             head(frontier, labels[series], "holds up to, ms RTT")
             head(price, "", "without an acknowledged write, s")
             _log(frontier, figures.rows, _frontier(frontier, rows, levels, looks[series].dark))
-            _log(price, figures.rows, _price(price, rows, of, looks[series].dark))
+            _log(price, figures.rows, _price(price, rows, measured, looks[series].dark))
         keys = [(_key(number), level) for number, level in enumerate(levels)]
         if any(row["rule_ms"] for row in figures.rows):
             keys.append((Line2D([], [], color=QUIET, lw=1, ls="--"), "by the makers' rule"))
@@ -68,8 +68,12 @@ def _is(limit: Row) -> bool:
 
 
 def _key(number: int) -> Line2D:
-    mark = _MARKS[number % len(_MARKS)]
+    mark = _mark(number)
     return Line2D([], [], color=INK, marker=mark, ms=4, lw=1, alpha=_shade(number))
+
+
+def _mark(number: int) -> str:
+    return _MARKS[number % len(_MARKS)]
 
 
 def _shade(number: int) -> float:
@@ -79,11 +83,9 @@ def _shade(number: int) -> float:
 def _found(rows: Sequence[Row]) -> str:
     """The finding: the shortest value and the longest, what each holds and costs."""
     parts = []
-    for each in (rows[0], *rows[1:][-1:]):
-        cost = cost_of(each)
-        parts.append(
-            f"{spelt(each['value_ms'])} {held(each)}" + (f", costs {cost} s" if cost else "")
-        )
+    for row in (rows[0], *rows[1:][-1:]):
+        costs = f", costs {cost} s" if (cost := cost_of(row)) else ""
+        parts.append(f"{spelt(row['value_ms'])} {held(row)}{costs}")
     return f"{display_system(rows[0]['system'])}, {rows[0]['timeout']}: {'; '.join(parts)}"
 
 
@@ -99,8 +101,8 @@ def _frontier(axes: Axes, rows: Sequence[Row], levels: Sequence[str], colour: st
             if limit is None or not (is_found or is_beyond(limit)):
                 continue
             middle = limit["limit"] if is_found else limit["inside"]
-            mark = _MARKS[number % len(_MARKS)] if is_found else "^"
-            axes.plot(row["value_ms"], middle, mark, ms=5 if is_found else 8, **look)
+            marker, size = (_mark(number), 5) if is_found else ("^", 8)
+            axes.plot(row["value_ms"], middle, marker, ms=size, **look)
             line.append((row["value_ms"], middle))
             if limit["limit_ci95"]:
                 axes.vlines(row["value_ms"], *limit["limit_ci95"], lw=2, **look)
@@ -114,15 +116,14 @@ def _frontier(axes: Axes, rows: Sequence[Row], levels: Sequence[str], colour: st
     return drawn
 
 
-def _price(axes: Axes, rows: Sequence[Row], of: dict[int, Measured], colour: str) -> list[float]:
+def _price(axes: Axes, rows: Sequence[Row], costs: dict[int, Measured], colour: str) -> list[float]:
     """Draw what a kill costs; return how high that lies."""
     drawn: list[float] = []
     for row in rows:
         x = row["value_ms"]
-        kills = [k.answered_s for k in of[id(row)].kills if k.answered_s is not None]
-        axes.plot(
-            [_BESIDE * x] * len(kills), kills, "o", ms=3, color=FAINT, mec=QUIET, mew=0.5, zorder=2
-        )
+        kills = [k.answered_s for k in costs[id(row)].kills if k.answered_s is not None]
+        beside = [_BESIDE * x] * len(kills)
+        axes.plot(beside, kills, "o", ms=3, color=FAINT, mec=QUIET, mew=0.5, zorder=2)
         drawn += kills
         if row["answered_s"] is None:
             if row["kills"]:
@@ -146,7 +147,7 @@ def _log(axes: Axes, rows: Sequence[Row], drawn: Sequence[float]) -> None:
     axes.set_xlim(min(values) / 1.3, max(values) * 1.3)
     axes.set_xticks(values, [spelt(ms) for ms in values])
     axes.set_xticks([], minor=True)
-    shown = [each for each in drawn if each > 0]
+    shown = [height for height in drawn if height > 0]
     if shown:
         axes.set_yscale("log")
         floor, ceiling = min(shown) / 1.4, max(shown) * 1.4

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, log_ticks
+from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, log_ticks, sheet
 from wanlat.analysis.charts.style import ALARM, BODY_PT, TINY_PT, applied, styles
 from wanlat.analysis.names import count, display_system, format_ms
 from wanlat.bundle.run import Series
@@ -59,8 +58,7 @@ def draw(document: Document) -> Figure:
     rows = -(-(len(panels) + (len(ways) > 0)) // 2) or 1
     with applied():
         heights = _ERRORS_IN, rows * _PANEL_IN
-        figure = Figure(figsize=(WIDTH_IN, sum(heights)), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = sheet(WIDTH_IN, sum(heights))
         upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights).flat
         looks = _draw_errors(upper.subplots(), document.get("tolerance") or {}, pairs)
         free = iter(lower.subplots(rows, 2, squeeze=False).flat)
@@ -123,8 +121,8 @@ def _draw_errors(axes: Axes, tolerance: Document, pairs: Frame) -> list[tuple[An
         axes.plot(x, p99, zorder=3, mfc="white", mew=0.9, **mark)
         axes.plot(x, bare, "x", color=_GREY, ms=size * 0.8, zorder=2)
         for nothing in x[p50.isna()]:
-            said = axes.text(nothing, 2 * _FLOOR_MS, "nothing came back", rotation=90, ha="center")
-            said.set(color=ALARM, fontsize=TINY_PT)
+            note = axes.text(nothing, 2 * _FLOOR_MS, "nothing came back", rotation=90, ha="center")
+            note.set(color=ALARM, fontsize=TINY_PT)
         if verdict == "fail":
             axes.bar(x, 1e9, 0.9, color=ALARM, alpha=0.06, linewidth=0, zorder=0)
     axes.set_yscale("log")
@@ -143,15 +141,15 @@ def _draw_errors(axes: Axes, tolerance: Document, pairs: Frame) -> list[tuple[An
 def _rtts(pairs: Frame) -> Frame:
     """What was requested (`x`) and found (`y`, from `low` to `high`), and whether it is right."""
     x, good = pairs["requested_rtt_ms"].clip(lower=0.01), pairs["verdict"] == "pass"
-    y, low, high = (pairs[f"rtt_ms.{of}"].astype(float) for of in ("p50", "min", "p99"))
+    y, low, high = (pairs[f"rtt_ms.{quantile}"].astype(float) for quantile in ("p50", "min", "p99"))
     return pd.DataFrame({"x": x, "y": y, "low": low, "high": high, "good": good}).dropna()
 
 
 def _rates(pairs: Frame) -> Frame:
     """The same of rates, Mbit/s; nothing is known of `low` where they could not be measured."""
     error, x = pairs["rate.error"].astype(float), pairs["rate.requested_bps"].astype(float) / 1e6
-    found, good = x * (1 + error), error.abs() <= pairs["rate.allowed_error"]
-    rates = pd.DataFrame({"x": x, "y": found.fillna(x), "low": found, "high": found, "good": good})
+    rate, good = x * (1 + error), error.abs() <= pairs["rate.allowed_error"]
+    rates = pd.DataFrame({"x": x, "y": rate.fillna(x), "low": rate, "high": rate, "good": good})
     return rates[x.notna()]
 
 
@@ -178,7 +176,7 @@ def _draw_jitter(axes: Axes, ways: Frame, probabilities: Sequence[float]) -> Non
     for (colour, marker), (name, mine) in zip(cycle(_KINDS), kinds, strict=False):
         for quantiles in zip(*(mine[column] for column in _JITTER[2:]), strict=True):
             low, middle, high = np.interp([0.25, 0.5, 0.75], probabilities, quantiles[0])
-            x, y = ((np.array(each) - middle) / ((high - low) or 1.0) for each in quantiles)
+            x, y = ((np.array(values) - middle) / ((high - low) or 1.0) for values in quantiles)
             reach = max(reach, 1.1 * np.abs(x).max())
             axes.plot(x, y, marker, ls="-", color=colour, ms=3, mew=0, lw=0.8, alpha=_faint(ways))
         label = f"{name}: {count(len(mine), 'pair')}, least p {mine['p_value'].min():.2g}"

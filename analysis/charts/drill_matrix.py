@@ -14,12 +14,11 @@ from itertools import product
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from wanlat.analysis.charts.frame import Words, dress
+from wanlat.analysis.charts.frame import Words, dress, sheet
 from wanlat.analysis.charts.style import (
     ASIDE,
     FAINT,
@@ -56,8 +55,7 @@ def draw(matrix: DrillMatrix) -> Figure:
     beside = 0.083 * max(len(key.name) for key in matrix.drills) + 0.8
     width = max(len(labels) * (_WIDTH + 0.2), 10.0 - beside)
     with applied():
-        figure = Figure(figsize=(width + beside, height + 0.45), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = sheet(width + beside, height + 0.45)
         axes = figure.subplots()
         axes.set(xlim=(0, width), ylim=(height, -0.45), xticks=[])
         axes.spines[:].set_visible(False)
@@ -97,7 +95,7 @@ def _columns() -> Iterator[tuple[str, float, float]]:
 
 
 def _boxes(runs: Sequence[DrillRun]) -> Iterator[Box]:
-    """What a cell says: of the run that is shown, and what was lost in the worst of all."""
+    """The boxes of a cell: of the run that is shown, and what was lost in the worst of all."""
     if not runs:
         return
     shares, expired, p99, end = (column[1:] for column in _columns())
@@ -129,7 +127,7 @@ def _p99_colour(served: Row) -> str:
 
 
 def _draw_box(axes: Axes, left: float, top: float, box: Box) -> None:
-    """A box with its text in the middle, in black or white as its colour asks for."""
+    """A box with its text in the middle, in black or white whichever is read best on its colour."""
     begin, line, width, text, colour = box
     corner = left + begin, top + line * (_LINE + _GAP)
     axes.add_patch(Rectangle(corner, width, _LINE, **_looks(colour)))

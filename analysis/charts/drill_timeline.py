@@ -2,7 +2,7 @@
 
 A panel for each client's reads, writes and lists, one below another on one axis of time: a
 mark a request at the instant it was due, as high as it took from then on. Below each panel a strip
-says which share of the requests sent in each short stretch was ok; above all of them stand the
+shows which share of the requests sent in each short stretch was ok; above all of them stand the
 faults, each on a line of its own and named beside it, where no line crosses its name.
 """
 
@@ -16,12 +16,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 
 from wanlat.analysis.charts import style
-from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, lateness_sentence, rtt_sentence
+from wanlat.analysis.charts.frame import (
+    WIDTH_IN,
+    Words,
+    dress,
+    lateness_sentence,
+    rtt_sentence,
+    sheet,
+)
 from wanlat.analysis.charts.style import (
     ALARM,
     ALARMING,
@@ -54,7 +60,7 @@ AS_SHAPES = 2000
 _NODE_COLOUR, _LINK_COLOUR = "#efcac4", "#c9d9ef"
 
 _LINES_UP_TO = 0.76
-"""Of a panel's height: above are the outages, whose names no line shall cross."""
+"""Of a panel's height: above are the outages, with names that no line shall cross."""
 _LANE_IN, _PANEL_IN, _STRIP_IN, _TIME_IN = 0.2, 1.15, 0.13, 0.02
 _AROUND_IN = 0.42
 """What the words around a panel take: its client's name, the shares below its strip."""
@@ -100,9 +106,9 @@ def picture_of(drill: Drill) -> Picture:
     """What the panels of `drill` have in common."""
     zero_s = float(drill["phases"][1]["begin_s"] or 0.0)
     phases = [
-        {**each, "begin": each["begin_s"] - zero_s, "end": each["end_s"] - zero_s}
-        for each in drill["phases"]
-        if each["begin_s"] is not None
+        {**phase, "begin": phase["begin_s"] - zero_s, "end": phase["end_s"] - zero_s}
+        for phase in drill["phases"]
+        if phase["begin_s"] is not None
     ]
     begin, end = phases[0]["begin"], max(phases[-1]["end"], phases[0]["begin"] + 1e-3)
     took_s = drill.requests["latency_ms"].pipe(lambda ms: ms[ms > 0]) / 1000
@@ -114,7 +120,7 @@ def picture_of(drill: Drill) -> Picture:
         colour = _LINK_COLOUR if fault["directions"] else _NODE_COLOUR
         faults.append((fault_label(fault), fault["begin_s"] - zero_s, until, colour, fault))
     marks = [
-        (f"{each['node']} died", each["at_s"] - zero_s, ALARM, "X") for each in drill["deaths"]
+        (f"{death['node']} died", death["at_s"] - zero_s, ALARM, "X") for death in drill["deaths"]
     ]
     if back_s := drill["recovery_s"]:
         at = min(fault[1] for fault in faults) + back_s
@@ -135,8 +141,7 @@ def draw(drill: Drill) -> Figure:
         lanes = max(len(picture.faults) + len(picture.marks), 1)
         heights = [_LANE_IN * lanes, *[_PANEL_IN, _STRIP_IN] * len(drill.clients), _TIME_IN]
         height = sum(heights) + _AROUND_IN * len(drill.clients) + 0.6
-        figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = sheet(WIDTH_IN, height)
         engine: Any = figure.get_layout_engine()
         engine.set(h_pad=0.02, hspace=0.0, w_pad=0.02)
         grid = figure.subplots(len(heights), 1, height_ratios=heights)
@@ -245,22 +250,22 @@ def _draw_panel(axes: Axes, picture: Picture, rows: Any, limit_ms: float | None)
             dots = axes.scatter(rows["due_s"][chosen] - picture.zero_s, took_s[chosen], **look)
             dots.set_rasterized(len(drill.requests) > AS_SHAPES)
     for name, key, colour in (("slow", "slow", SLOW_COLOUR), ("outage", "outages", INK)):
-        for each in drill[key]:
-            if (each["client"], operation) == (rows["client"].iloc[0], each["operation"]):
-                _draw_disturbance(axes, picture, each, name, colour)
+        for outage in drill[key]:
+            if (outage["client"], operation) == (rows["client"].iloc[0], outage["operation"]):
+                _draw_outage(axes, picture, outage, name, colour)
 
 
-def _draw_disturbance(axes: Axes, picture: Picture, each: Row, name: str, colour: str) -> None:
+def _draw_outage(axes: Axes, picture: Picture, outage: Row, name: str, colour: str) -> None:
     """A bar above the latencies; the longest outage of all is named."""
     ends = axes.get_xlim()
-    begin, end = np.clip(np.array([each["begin_s"], each["end_s"]]) - picture.zero_s, *ends)
+    begin, end = np.clip(np.array([outage["begin_s"], outage["end_s"]]) - picture.zero_s, *ends)
     bar: dict[str, Any] = {"color": colour, "transform": axes.get_xaxis_transform()}
     axes.plot([begin, end], [0.83] * 2, label=name, lw=2.4, solid_capstyle="butt", **bar)
-    if not each["ended"]:
+    if not outage["ended"]:
         axes.plot([end], [0.83], marker=">", markersize=5, clip_on=False, **bar)
-    if each == picture.drill.longest_outage:
+    if outage == picture.drill.longest_outage:
         middle = np.clip((begin + end) / 2, *np.quantile(ends, [0.12, 0.88]))
-        text = f"longest outage, {words.length_of(each)}"
+        text = f"longest outage, {words.length_of(outage)}"
         axes.text(middle, 0.88, text, fontsize=SMALL_PT, ha="center", va="bottom", **bar)
 
 
@@ -294,7 +299,7 @@ def _dressed(
     figure: Figure, drill: Drill, keys: Sequence[tuple[Any, str]], caption: Sequence[str]
 ) -> Figure:
     broken = any(claim["verdict"] == "does not hold" for claim in drill["claims"])
-    said = [
+    sentences = [
         (words.ending(drill), True),
         (words.durability_sentence(drill), drill["durability"]["verdict"] == "fail"),
         (words.outage_sentence(drill), drill["recovered"] is False),
@@ -311,7 +316,7 @@ def _dressed(
     late = lateness_sentence(drill.bundle)  # of what was sent before the faults
     lines = (*caption, rtt_sentence(drill.bundle, lines=False), *([late] if late else []))
     subtitle = " · ".join(part for part in parts if part)
-    verdicts = [(text, ALARMING if alarming else VERDICT) for text, alarming in said if text]
+    verdicts = [(text, ALARMING if alarming else VERDICT) for text, alarming in sentences if text]
     around = Words(words.finding(drill), subtitle, caption=lines)
     return dress(figure, around, keys=keys, verdicts=verdicts)
 
@@ -327,7 +332,9 @@ def _keys(drill: Drill, grid: Sequence[Axes]) -> list[tuple[Any, str]]:
     """An entry for each kind of mark that was drawn, with how many there are of it."""
     drawn: dict[str, Any] = {}
     for axes in grid:
-        drawn |= {name: each for each, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+        drawn |= {
+            name: artist for artist, name in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
     counts = kinds_of(drill.requests).value_counts()
     texts = {name: f"{name}: {counts[name]}" if name in counts else name for name in drawn}
     are_ours = drill.requests["outcome"] == NOT_SENT

@@ -19,7 +19,7 @@ from wanlat.analysis.charts.frame import (
     Words,
     caption,
     dress,
-    lateness_sentence,
+    error_sentences,
     legend,
     round_ticks,
     rtt_sentence,
@@ -41,7 +41,7 @@ from wanlat.analysis.names import (
 )
 from wanlat.analysis.section import Answer, series_of
 from wanlat.analysis.stats.modes import Clump, clumps
-from wanlat.analysis.summary import program_note, run_note
+from wanlat.analysis.summary import run_note
 from wanlat.bundle.run import Run, Series
 
 MODES_APART = 0.12
@@ -65,7 +65,7 @@ Modes = Sequence[Clump]
 
 
 def charts_of(answer: Answer) -> Mapping[str, Figure]:
-    """The charts of a run of single requests; none of a network that was not as asked for."""
+    """The charts of a run of single requests; none of a network that was not as requested."""
     bundle = answer.source
     if not isinstance(bundle, Run) or bundle.is_drill or bundle.is_load:
         return {}
@@ -83,8 +83,8 @@ def draw(answer: Answer, bundle: Run) -> Figure:
     several = any(len(its) > 1 for its in modes)
     n = sorted({entry.n for entry in entries})
     words = Words(
-        found(entries, modes, rtt_ms) or f"Endpoint latency on {bundle.topology}",
-        f"{answer.of}: {subtitle(bundle)}",
+        finding(entries, modes, rtt_ms) or f"Endpoint latency on {bundle.topology}",
+        f"{answer.subject}: {subtitle(bundle)}",
         "latency of one request, ms",
         caption(
             series,
@@ -94,15 +94,16 @@ def draw(answer: Answer, bundle: Run) -> Figure:
             + ("a mode each, to its median and as high as its share" if several else "medians")
             + f". Dots: samples, at most {_MOST_DOTS} a row. Failures are in no bar and no figure.",
             rtt_sentence(bundle, lines=rtt_ms is None),
-            lateness_sentence(bundle),
-            program_note(bundle),
+            *error_sentences(bundle),
             f"{count(beyond, 'sample')} beyond the axis, named at its end." if beyond else None,
             run_note(bundle),
         ),
     )
     rows = [
-        Row(each.endpoint, labels[each.series], each.placement, _cells(each), each.ok < each.n)
-        for each in entries
+        Row(
+            entry.endpoint, labels[entry.series], entry.placement, _cells(entry), entry.ok < entry.n
+        )
+        for entry in entries
     ]
     with applied():
         figure, axes, centres = row_chart(words, rows, _HEADERS)
@@ -118,8 +119,8 @@ def draw(answer: Answer, bundle: Run) -> Figure:
 def axis_limit(entries: Sequence[EndpointSummary]) -> float:
     """Where the axis ends, milliseconds: past the greatest request, unless few lie far off."""
     values = [entry.values_ms for entry in entries if entry.values_ms.size]
-    greatest = max((float(each.max()) for each in values), default=1.0)
-    bulk = max((float(np.quantile(each, _BULK, method="lower")) for each in values), default=1.0)
+    greatest = max((float(ms.max()) for ms in values), default=1.0)
+    bulk = max((float(np.quantile(ms, _BULK, method="lower")) for ms in values), default=1.0)
     return 1.04 * (greatest if greatest <= _STRETCH * bulk else 1.1 * bulk) or 1.0
 
 
@@ -134,7 +135,7 @@ def modes_of(entry: EndpointSummary) -> Modes:
     return [Clump(float(np.median(values_ms[m.member])), m.share, m.member) for m in modes]
 
 
-def found(
+def finding(
     entries: Sequence[EndpointSummary], modes: Sequence[Modes], rtt_ms: float | None
 ) -> str | None:
     """The finding: what the endpoint that takes longest takes, of each system its commonest mode.
@@ -150,22 +151,22 @@ def found(
     ]
     if not measured:
         return None
-    measured.sort(key=lambda each: -each[1][0])
+    measured.sort(key=lambda pair: -pair[1][0])
     same = {f"{ms / rtt_ms:.1f}" for _, its in measured for ms in its} if rtt_ms else set()
     if len(same) == len(labels) == 1 and len(measured) > 1:
         (trips,), (label,) = same, labels.values()
         return f"Every endpoint takes {trips} RTT{'s' * (trips != '1.0')} on {label}"
     row = row_of(measured[0][0].endpoint)
-    slowest = [each for each in measured if each[0].endpoint in row]
+    slowest = [pair for pair in measured if pair[0].endpoint in row]
     unit = " RTTs" if rtt_ms else " ms"
-    said: list[str] = []
+    parts: list[str] = []
     for entry, medians_ms in slowest:
         texts = [f"{ms / rtt_ms:.1f}" if rtt_ms else format_ms(ms) for ms in medians_ms]
         times = " or ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
         where = f" ({entry.placement})" if is_known(entry.placement) else ""
-        said.append(f"{times}{'' if said else unit} on {labels[entry.series]}{where}")
+        parts.append(f"{times}{'' if parts else unit} on {labels[entry.series]}{where}")
     name = " · ".join(dict.fromkeys(entry.endpoint for entry, _ in slowest))
-    return f"{name} takes {listing(said, 4).replace(';', ',')}"
+    return f"{name} takes {listing(parts, 4).replace(';', ',')}"
 
 
 def _cells(entry: EndpointSummary) -> tuple[str, ...]:
@@ -231,21 +232,21 @@ def draw_published(answer: Answer) -> Figure:
     assert isinstance(answer.source, Run)
     words = Words(
         f"{near} of {len(ratios)} means are within a factor of {_NEAR} of those published in "
-        f"{' and '.join(str(each.year) for each in publications)}",
-        f"Latency of single requests · {answer.of}",
+        f"{' and '.join(str(publication.year) for publication in publications)}",
+        f"Latency of single requests · {answer.subject}",
         "latency of one request, ms",
         caption(
             series,
             {(series_of(row), row["placement"]) for row in rows},
             "Filled: measured here, mean, with a line from the smallest to the greatest.",
             *(
-                f"Outlined: {each.by}, {each.year} ({versions}), {each.n} "
-                f"requests each, read off its charts to about ±{each.read_off_ms:g} ms. {each.note}"
-                for each in publications
+                f"Outlined: {publication.by}, {publication.year} ({versions}), {publication.n} "
+                f"requests each, read off its charts to about ±{publication.read_off_ms:g} ms. "
+                f"{publication.note}"
+                for publication in publications
             ),
             rtt_sentence(answer.source, lines=False),
-            lateness_sentence(answer.source),
-            program_note(answer.source),
+            *error_sentences(answer.source),
         ),
     )
     keys = ("mean_ms", "published_mean_ms", "published_max_ms")  # no outlier of ours sets the axis
@@ -262,10 +263,10 @@ def draw_published(answer: Answer) -> Figure:
         axes.set_xlim(0, limit)
         round_ticks(axes.xaxis, 8)
         for row, centre in zip(rows, centres, strict=True):
-            for y, whose in ((centre - BAR / 4, ""), (centre + BAR / 4, "published_")):
-                mean, low, high = (row[f"{whose}{key}_ms"] for key in ("mean", "min", "max"))
+            for y, prefix in ((centre - BAR / 4, ""), (centre + BAR / 4, "published_")):
+                mean, low, high = (row[f"{prefix}{key}_ms"] for key in ("mean", "min", "max"))
                 if mean is not None:
-                    draw_bar(axes, mean, y, BAR / 2, looks[series_of(row)], ours=not whose)
+                    draw_bar(axes, mean, y, BAR / 2, looks[series_of(row)], ours=not prefix)
                 if low is not None and high is not None:
                     axes.plot((low, min(high, limit)), (y, y), color=INK, lw=1.0, zorder=4)
         return dress(figure, words, legend(series))

@@ -15,9 +15,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples
-from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT, applied, styles
+from wanlat.analysis.charts.style import (
+    ALARM,
+    FAINT,
+    INK,
+    QUIET,
+    TINY_PT,
+    SeriesStyle,
+    applied,
+    styles,
+)
 from wanlat.analysis.figures.envelope import RTT, Tested, at, by_system, limit_of, placed
-from wanlat.analysis.names import EN_DASH, display_system, row_labels
+from wanlat.analysis.names import EN_DASH, count, display_system, row_labels
 from wanlat.analysis.section import Answer, Row, series_of
 
 _APART = 1.12
@@ -28,37 +37,34 @@ _WIDTH = 0.72
 def draw(answer: Answer) -> Figure:
     """The map of every system."""
     figures = answer.figures
-    of = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
+    arrays = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
     systems = [[row for row in rows if row["axis"] == RTT] for rows in by_system(figures.rows)]
     looks, labels = styles(figures.series), row_labels(figures.series)
-    found = [f"{_whose(rows[0])} holds up to {limit_of(rows[0])} RTT" for rows in systems if rows]
+    firsts = [rows[0] for rows in systems if rows]
+    findings = [f"{_label(row)} holds up to {limit_of(row)} RTT" for row in firsts]
     clusters = max(row["clusters"] for row in figures.rows)
-    interval = (
-        "95 % over clusters" if clusters > 1 else "from where the promise held to where it did not"
-    )
+    of_one = "from where the promise held to where it did not"
+    interval = "95 % over clusters" if clusters > 1 else of_one
     words = Words(
-        "; ".join(found),
-        f"{answer.of} · {clusters} {'cluster' if clusters == 1 else 'clusters'} of each system",
-        "",
-        (
+        "; ".join(findings),
+        f"{answer.subject} · {count(clusters, 'cluster')} of each system",
+        caption=(
             f"Bars: the RTT up to which the promise holds; whiskers: {interval}. Marks: networks "
             "that were tested, filled where it held. Lines: RTTs between regions, from the "
             "topology that the study names.",
-            *answer.say(answer.section.notes[:1]),
+            *answer.sentences(answer.section.notes[:1]),
         ),
     )
     with applied():
-        figure, panels = multiples(
-            words, len(systems), columns=2, panel_in=4.2, y_label="RTT, ms", share_y=True
-        )
-        tested = [of[id(rows[0])] for rows in systems if rows]
-        rtts = [test.network.rtt_ms for each in tested for test in each.tests]
+        figure, panels = multiples(words, len(systems), columns=2, panel_in=4.2, y_label="RTT, ms")
+        tested = [arrays[id(row)] for row in firsts]
+        rtts = [test.network.rtt_ms for its in tested for test in its.tests]
         span = min(rtts) / 1.15, max(rtts) * 1.3  # of all panels, which share the axis
         for axes, rows in zip(panels, systems, strict=True):
             if rows:
-                look = looks[series_of(rows[0])]
-                head(axes, labels[series_of(rows[0])], rows[0]["varied"])
-                _panel(axes, rows, of[id(rows[0])], (look.dark, look.colour), span)
+                series = series_of(rows[0])
+                head(axes, labels[series], rows[0]["varied"])
+                _panel(axes, rows, arrays[id(rows[0])], looks[series], span)
         keys = [
             (Patch(facecolor=FAINT, edgecolor=QUIET), "the promise holds"),
             (Line2D([], [], ls="", marker="o", mfc=INK, mec=INK, ms=4), "tested: it held"),
@@ -68,16 +74,12 @@ def draw(answer: Answer) -> Figure:
         return dress(figure, words, keys=keys)
 
 
-def _whose(row: Row) -> str:
+def _label(row: Row) -> str:
     return ", ".join(filter(None, (display_system(row["system"]), row["varied"])))
 
 
 def _panel(
-    axes: Axes,
-    rows: Sequence[Row],
-    tested: Tested,
-    colours: tuple[str, str],
-    span: tuple[float, float],
+    axes: Axes, rows: Sequence[Row], tested: Tested, look: SeriesStyle, span: tuple[float, float]
 ) -> None:
     places = {row["at"]: place for place, row in enumerate(rows)}
     rtts = [test.network.rtt_ms for test in tested.tests]
@@ -89,22 +91,19 @@ def _panel(
         if top is None:
             continue
         top = min(top, max(rtts))
-        axes.bar(place, top - floor, _WIDTH, floor, color=colours[1], alpha=0.35, lw=0, zorder=1)
+        axes.bar(place, top - floor, _WIDTH, floor, color=look.colour, alpha=0.35, lw=0, zorder=1)
         if row["limit_ci95"]:
             low, high = row["limit_ci95"]
-            axes.vlines(place, low, high, color=colours[0], lw=2.4, zorder=4)
-            axes.hlines([low, high], place - 0.09, place + 0.09, color=colours[0], lw=1.2, zorder=4)
+            axes.vlines(place, low, high, color=look.dark, lw=2.4, zorder=4)
+            axes.hlines([low, high], place - 0.09, place + 0.09, color=look.dark, lw=1.2, zorder=4)
             top = max(top, high)
         axes.text(place, top * 1.1, limit_of(row), ha="center", fontsize=TINY_PT, zorder=5)
     for test in tested.tests:
         name = at(test.network, RTT)
         if name in places:
-            held = test.verdict == "holds"
             x = places[name] + (0.22 if test.after is None else 0.3)
-            edge = INK if held else ALARM
-            axes.plot(
-                x, test.network.rtt_ms, "o", ms=3, mew=0.8, mec=edge, mfc=edge if held else "none"
-            )
+            edge, face = (INK, INK) if test.verdict == "holds" else (ALARM, "none")
+            axes.plot(x, test.network.rtt_ms, "o", ms=3, mew=0.8, mec=edge, mfc=face)
     _regions(axes, rows[0], tested, len(rows))
     axes.grid(visible=False, axis="x")
     axes.set_xticks([*places.values()], [*places])
@@ -116,16 +115,11 @@ def _regions(axes: Axes, row: Row, tested: Tested, columns: int) -> None:
     """Draw pairs of regions across; some are named, none of them on another."""
     outside, before = placed(row, tested.regions)[1], 0.0
     low, high = axes.get_ylim()
-    shown = (each for each in tested.regions if low < each.rtt_ms < high)
-    for pair in sorted(shown, key=lambda each: each.rtt_ms):
+    shown = (pair for pair in tested.regions if low < pair.rtt_ms < high)
+    for pair in sorted(shown, key=lambda pair: pair.rtt_ms):
         colour = ALARM if pair in outside else QUIET
         axes.axhline(pair.rtt_ms, color=colour, lw=0.4, alpha=0.5, zorder=0)
         if pair.rtt_ms >= before * _APART:
             before = pair.rtt_ms
-            axes.text(
-                *(columns - 0.38, pair.rtt_ms, f"{pair.sites[0]}{EN_DASH}{pair.sites[1]}"),
-                fontsize=TINY_PT - 1.5,
-                color=colour,
-                va="center",
-                clip_on=False,
-            )
+            text = axes.text(columns - 0.38, pair.rtt_ms, EN_DASH.join(pair.sites), va="center")
+            text.set(fontsize=TINY_PT - 1.5, color=colour)

@@ -47,7 +47,7 @@ _THEIRS = SeriesStyle("#8a8a8a", "", "X", is_remote=True)
 
 @dataclass(frozen=True)
 class Dot:
-    """A mark: its panel (a name, and what it shows), whose it is, and y's 95 % interval.
+    """A mark: its panel (a name, and what it shows), its series, and y's 95 % interval.
 
     A line joins those of a series and placement in a panel if all of them are `joined`, and each x
     has one.
@@ -102,21 +102,17 @@ def draw_facets(
     columns = min(columns, len(panels))
     with applied():
         figure, axes_of = multiples(
-            words,
-            len(panels),
-            columns=columns,
-            y_label=scale.y_label,
-            share_y=scale.alike,
+            words, len(panels), columns=columns, y_label=scale.y_label, share_y=scale.alike
         )
-        for axes, (panel, of) in zip(axes_of, panels.items(), strict=True):
+        for axes, (panel, marks) in zip(axes_of, panels.items(), strict=True):
             head(axes, *panel)
             _set_x(axes, scale.ticks, _BETWEEN_TICKS * columns / 3)
-            _set_y(axes, *_limits(dots if scale.alike else of, scale))
+            _set_y(axes, dots if scale.alike else marks, scale)
             if scale.at is not None:
                 axes.axhline(scale.at, color=QUIET, linewidth=1.0, zorder=1)
             beneath(axes, panel[0])
             for number, (one, where) in enumerate(lines):
-                if mine := [dot for dot in of if (dot.series, dot.placement) == (one, where)]:
+                if mine := [dot for dot in marks if (dot.series, dot.placement) == (one, where)]:
                     aside = scale.beside ** (number - (len(lines) - 1) / 2)
                     _draw(axes, mine, looks[one].at(where), aside)
         entries = legend(ours, placed) + [(_THEIRS, label) for label in theirs.values()]
@@ -129,23 +125,13 @@ def panel_names(rows: Sequence[Row]) -> list[str]:
     return [called[row.get("endpoint", "")].replace("\n", " ") for row in rows]
 
 
-def by_what_is_said(
-    stem: str, items: Sequence[T], said: Sequence[str]
+def by_label(
+    stem: str, items: Sequence[T], labels: Sequence[str]
 ) -> Iterator[tuple[str, str, list[T]]]:
-    """A chart for everything that is said of items: its file's stem, what is said, its items."""
-    for each in dict.fromkeys(said):
-        mine = [item for item, its in zip(items, said, strict=True) if its == each]
-        yield stem + re.sub(r"[^\w.]+", "-", each), each, mine
-
-
-def _set_y(axes: Axes, low: float, high: float, is_log: bool) -> None:
-    """Let the heights of a panel run from `low` to `high`, with ticks that can be read."""
-    if is_log:
-        axes.set_yscale("log")
-        log_ticks(axes.yaxis, high / low)
-    else:
-        round_ticks(axes.yaxis, 5)
-    axes.set_ylim(low, high)
+    """A chart for each label of items: its file's stem, the label, its items."""
+    for label in dict.fromkeys(labels):
+        mine = [item for item, its in zip(items, labels, strict=True) if its == label]
+        yield stem + re.sub(r"[^\w.]+", "-", label), label, mine
 
 
 def spans_decades(values: Sequence[float]) -> bool:
@@ -153,14 +139,19 @@ def spans_decades(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0 and max(values) / min(values) >= LOG_FROM
 
 
-def _limits(dots: Sequence[Dot], scale: Scale) -> tuple[float, float, bool]:
-    """Where the heights begin and end, and whether they are logarithmic."""
+def _set_y(axes: Axes, dots: Sequence[Dot], scale: Scale) -> None:
+    """Let the heights of a panel have room for `dots`, with ticks that can be read."""
     values = [dot.y for dot in dots] + ([] if scale.at is None else [scale.at])
     bounds, least, greatest = [b for dot in dots for b in dot.ci95 or ()], min(values), max(values)
     if spans_decades(values):
-        low = max(min((least, *(bound for bound in bounds if bound > 0))), least / _BEYOND)
-        return low / 1.3, min(max((greatest, *bounds)), greatest * _BEYOND) * 1.3, True
-    return min(0.0, least), max((greatest, *bounds)) * 1.06 or 1.0, False
+        low = max(min((least, *(bound for bound in bounds if bound > 0))), least / _BEYOND) / 1.3
+        high = min(max((greatest, *bounds)), greatest * _BEYOND) * 1.3
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis, high / low)
+    else:
+        low, high = min(0.0, least), max((greatest, *bounds)) * 1.06 or 1.0
+        round_ticks(axes.yaxis, 5)
+    axes.set_ylim(low, high)
 
 
 def _set_x(axes: Axes, ticks: Mapping[float, str], apart: float) -> None:
@@ -192,18 +183,22 @@ def _draw(axes: Axes, dots: Sequence[Dot], look: SeriesStyle, aside: float) -> N
     bars: dict[str, Any] = {"ecolor": look.dark, "elinewidth": 0.9, "capsize": 1.8, "capthick": 0.8}
     axes.errorbar(x, y, yerr=reach, fmt="none", zorder=3.5, **bars)
     face, edge = look.dot
-    joined = all(dot.joined for dot in dots) and len(set(x)) == len(x)
-    axes.plot(
-        x,
-        y,
-        color=look.dark,
-        linewidth=1.1,
-        linestyle="none" if not joined else (0, (3, 2)) if look.is_remote else "-",
-        marker=look.marker,
-        markersize=4.4,
-        markerfacecolor=face,
-        markeredgecolor=edge,
-        markeredgewidth=0.9 if look.is_remote else 0.4,
-        zorder=4,
-        clip_on=False,
-    )
+    width, dashes = (0.9, (0, (3, 2))) if look.is_remote else (0.4, "-")
+    line: dict[str, Any] = {
+        "color": look.dark,
+        "lw": 1.1,
+        "ls": dashes if is_line(dots) else "none",
+    }
+    mark: dict[str, Any] = {
+        "marker": look.marker,
+        "ms": 4.4,
+        "mfc": face,
+        "mec": edge,
+        "mew": width,
+    }
+    axes.plot(x, y, zorder=4, clip_on=False, **line, **mark)
+
+
+def is_line(dots: Sequence[Dot]) -> bool:
+    """Whether a line joins the marks of a series and placement in a panel, as of `Dot`."""
+    return all(dot.joined for dot in dots) and len({dot.x for dot in dots}) == len(dots)

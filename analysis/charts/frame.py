@@ -1,4 +1,4 @@
-"""The frame of a chart, and what it says: title, subtitle, legend, small multiples, caption.
+"""The frame of a chart, and its words: title, subtitle, legend, small multiples, caption.
 
 matplotlib's constrained layout gives panels and what belongs to them their places; a figure grows
 by the lines that stand above and below.
@@ -27,6 +27,7 @@ from wanlat.analysis.charts.style import ASIDE, SMALL_PT, SUBTITLE, TITLE, Look,
 from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.figures.rtt_steps import rtt_steps
 from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note, shortened
+from wanlat.analysis.summary import program_note
 from wanlat.bundle.documents import REMOTE, UNKNOWN
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, Series
@@ -39,7 +40,7 @@ _LETTERS = {False: 126, True: 120}
 _MARGIN_IN, _LEGEND_IN, _IN_A_LINE = 0.1, 0.23, 5
 
 Source = Run | Matrix | None
-"""What a section is of; a run, where a chart says what its network was."""
+"""What a section is of; a run, where a chart states its network."""
 Placed = tuple[Series, str]
 """A series, and a placement of its requests."""
 
@@ -54,6 +55,13 @@ class Words:
     subtitle: str
     x_label: str = ""
     caption: tuple[str, ...] = ()
+
+
+def sheet(width_in: float, height_in: float) -> Figure:
+    """An empty figure of that size, inches, which lays out its panels itself."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def multiples(
@@ -73,8 +81,7 @@ def multiples(
     """
     columns = min(columns, panels)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(WIDTH_IN, 0.3 + rows * panel_in), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = sheet(WIDTH_IN, 0.3 + rows * panel_in)
     heights = share if share_y else "none"
     grid = figure.subplots(rows, columns, sharex=share, sharey=heights, squeeze=False)
     axes = list(grid.flat)
@@ -92,7 +99,7 @@ def multiples(
 
 
 def head(axes: Axes, name: str, what: str) -> None:
-    """Write above a panel whose it is, and below that what it shows."""
+    """Write the name of a panel above it, and below that what it shows."""
     axes.set_title(what, loc="left", fontsize=SMALL_PT, pad=4)
     up_pt = 5 + (what.count("\n") + bool(what)) * SMALL_PT * _LINE
     above = offset_copy(axes.transAxes, axes.get_figure(root=True), y=up_pt, units="points")
@@ -119,7 +126,8 @@ def dress(
     entries = [((swatch(look), mark(look)), label) for look, label in looks] + list(keys)
     legend_in = -(-len(entries) // _IN_A_LINE) * _LEGEND_IN
     up_in, down_in = (
-        _MARGIN_IN + sum(look["fontsize"] for _, look in of) * _LINE / 72 for of in (above, below)
+        _MARGIN_IN + sum(look["fontsize"] for _, look in lines) * _LINE / 72
+        for lines in (above, below)
     )
     height_in = up_in + legend_in + panels_in + down_in
     figure.set_figheight(height_in)
@@ -229,11 +237,16 @@ def rtt_sentence(bundle: Source, *, lines: bool = True) -> str:
     return f"Measured RTT {'; '.join(parts)}.{uneven if lines and is_uneven else ''}"
 
 
+def error_sentences(source: Source) -> tuple[str | None, str | None]:
+    """What the network, and a program that makes the requests, add to each sample."""
+    return lateness_sentence(source), program_note(source)
+
+
 def lateness_sentence(bundle: Source | None) -> str | None:
     """Such as "Network error during a sample: median 0.000 ms, p99 0.41 ms, at most 1.2 ms."."""
     if not isinstance(bundle, Run) or bundle.network_error_ms is None:
         return None
-    median, p99, most = (format_ms(each) for each in bundle.network_error_ms)
+    median, p99, most = (format_ms(ms) for ms in bundle.network_error_ms)
     left_out = f"; {count(bundle.late, 'sample')} with more left out" if bundle.late else ""
     figures = f"median {median} ms, p99 {p99} ms, at most {most} ms"
     return f"Network error during a sample: {figures}{left_out}."
@@ -245,7 +258,7 @@ def legend(
     """An entry for each of `series`, and one more where it has remote marks.
 
     Local marks and those of unknown placement look alike; where all of them are local, the legend
-    says so too.
+    shows it too.
     """
     labels, looks, entries = series_labels(series), styles(series), []
     for one in series:
@@ -260,9 +273,9 @@ def legend(
 
 
 def caption(
-    series: Sequence[Series], placed: Collection[Placed], *said: str | None
+    series: Sequence[Series], placed: Collection[Placed], *texts: str | None
 ) -> tuple[str, ...]:
-    """Paragraphs of a caption: what a chart says, what placements are, versions in full."""
+    """Paragraphs of a caption: texts of the chart, what placements are, versions in full."""
     meaning = MEANING if any(is_known(placement) for _, placement in placed) else None
     full = "; ".join(shortened(series))
-    return tuple(text for text in (*said, meaning, full and f"In full: {full}.") if text)
+    return tuple(text for text in (*texts, meaning, full and f"In full: {full}.") if text)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from wanlat.analysis.charts.facets import Dot, Scale, by_what_is_said, draw_facets, panel_names
+from wanlat.analysis.charts.facets import Dot, Scale, by_label, draw_facets, panel_names
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.growth import AXES, Axis, change_of
@@ -26,12 +26,12 @@ def charts_of(answer: Answer) -> dict[str, Figure]:
             "".join(f", {name} {value}" for name, value in row.get("others", {}).items())
             for row in along
         ]
-        for stem, label, rows in by_what_is_said(f"growth-{axis.noun}", along, labels):
-            charts[stem] = _draw(answer.of + label, rows, axis)
+        for stem, label, rows in by_label(f"growth-{axis.noun}", along, labels):
+            charts[stem] = _draw(answer.subject + label, rows, axis)
     return charts
 
 
-def _draw(of: str, rows: Sequence[Row], axis: Axis) -> Figure:
+def _draw(subject: str, rows: Sequence[Row], axis: Axis) -> Figure:
     series = row_labels(list(dict.fromkeys(series_of(row) for row in rows)))
     changes: dict[str, list[str]] = {}
     names = panel_names(rows)
@@ -52,7 +52,7 @@ def _draw(of: str, rows: Sequence[Row], axis: Axis) -> Figure:
     sizes = sorted({dot.x for dot in dots})
     words = Words(
         _title(rows, axis, sizes),
-        f"The cost of {axis.noun} · {of} · medians of single requests, bars: 95 % of the run",
+        f"The cost of {axis.noun} · {subject} · medians of single requests, bars: 95 % of the run",
         "objects in the bucket" if axis.noun == "objects" else "nodes of the cluster",
         ("No line joins medians of requests that take one of two times.",),
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from wanlat.analysis.charts import rows
-from wanlat.analysis.charts.frame import Words, caption, dress, legend
-from wanlat.analysis.charts.round_trips import draw_row, limits
-from wanlat.analysis.charts.style import applied, styles
+from wanlat.analysis.charts.frame import Words, caption, legend
+from wanlat.analysis.charts.round_trips import chart_of_marks
+from wanlat.analysis.charts.style import styles
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.index import Line, labels_of, no_slope
 from wanlat.analysis.figures.round_trips import or_else, path_cell, ways
@@ -39,8 +38,8 @@ def of_clusters(answer: Answer) -> Mapping[str, Figure]:
     most = max(lines, key=lambda line: len(ways(line.rows)))
     numbers = [(way["round_trips"], way["share"]) for way in ways(most.rows)]
     name = with_placement(f"{labels_of(lines)[most.series]} {most.endpoint}", most.placement)
-    found = f"{name} takes {or_else(numbers, 0)} round trips"
-    return {"clusters-round-trips": draw(lines, (found, f"{answer.of}, cluster by cluster"))}
+    finding = f"{name} takes {or_else(numbers, 0)} round trips"
+    return {"clusters-round-trips": draw(lines, (finding, f"{answer.subject}, cluster by cluster"))}
 
 
 def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:
@@ -73,13 +72,6 @@ def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:
         )
         for line in lines
     ]
-    with applied():
-        figure, axes, centres = rows.row_chart(
-            words, beside, ("critical path", "measured on"), 0.24
-        )
-        axes.set_xlim(*limits([line.entries for line in lines]))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
-        axes.grid(visible=True, axis="x")
-        for line, y in zip(lines, centres, strict=True):
-            draw_row(axes, line.entries, y, looks[line.series])
-        return dress(figure, words, legend(series, placed))
+    headers = ("critical path", "measured on")
+    marks = [(line.entries, looks[line.series]) for line in lines]
+    return chart_of_marks(words, beside, headers, marks, legend(series, placed), 0.24)

@@ -37,17 +37,17 @@ Looks = Mapping[str, SeriesStyle]
 def draw(answer: Answer) -> Figure:
     """The chart of the section `load`."""
     rows, arrays = answer.figures.rows, answer.figures.arrays
-    operations = [name for each in arrays for name in (*each.per_s, *each.probe_ms)]
+    operations = [name for over_time in arrays for name in (*over_time.per_s, *over_time.probe_ms)]
     looks = {
         name: SeriesStyle(_LOOKS[number % 4][0], "", _LOOKS[number % 4][1])
         for number, name in enumerate(dict.fromkeys(operations))
     }
-    if any(each.failed_per_s.any() for each in arrays):
+    if any(over_time.failed_per_s.any() for over_time in arrays):
         looks[_FAILED] = SeriesStyle(ALARM, "", "o")
     workers = dict.fromkeys(f"{row['client']['workers']:g}" for row in rows)
     words = Words(
         _found(rows),
-        f"Load · {answer.of} · {' or '.join(workers)} workers",
+        f"Load · {answer.subject} · {' or '.join(workers)} workers",
         caption=caption(
             answer.figures.series,
             (),
@@ -64,12 +64,12 @@ def draw(answer: Answer) -> Figure:
             rates, probe, tails = panels[3 * number : 3 * number + 3]
             point = ", ".join(f"{name} {written(row[name])}" for name in answer.figures.parameters)
             verdict = row["steady"]["verdict"]
-            told = verdict if verdict == "steady" else f"steady: {verdict}"
-            state = f"{_rate(row):,.0f}/s, {told}"
+            state = verdict if verdict == "steady" else f"steady: {verdict}"
+            state = f"{_rate(row):,.0f}/s, {state}"
             limit = "; the client was the limit" if row["client"]["bottleneck"] else ""
             head(rates, row_labels(answer.figures.series)[series_of(row)], state + limit)
-            head(probe, point, f"median / idle: {_probe_said(row, 'median_ratio')}")
-            head(tails, "", f"p99 beside it, ms: {_probe_said(row, 'loaded.p99_ms')}")
+            head(probe, point, f"median / idle: {_probe_text(row, 'median_ratio')}")
+            head(tails, "", f"p99 beside it, ms: {_probe_text(row, 'loaded.p99_ms')}")
             _draw_rates(rates, row, over_time, looks)
             _draw_probe(probe, over_time, looks)
             _draw_tails(tails, row, over_time, looks)
@@ -135,22 +135,22 @@ def _found(rows: Sequence[Row]) -> str:
     """The finding: what the load does to a single client, else how much was done."""
     probes = [probe["median_ratio"] for row in rows for probe in row["probe_client"]]
     if ratios := [ratio for ratio in probes if ratio is not None]:
-        times = dict.fromkeys(digits(of(ratios), 2) for of in (min, max))
+        times = dict.fromkeys(digits(end(ratios), 2) for end in (min, max))
         return f"Beside the load a request takes {' to '.join(times)} times as long as alone"
-    ends = dict.fromkeys(f"{of(map(_rate, rows)):,.0f}" for of in (min, max))
+    ends = dict.fromkeys(f"{end(map(_rate, rows)):,.0f}" for end in (min, max))
     return f"Under load {' to '.join(ends)} operations per second"
 
 
 def _rate(row: Row) -> float:
-    return float(sum(each["operations_per_s"] for each in row["operations"]))
+    return float(sum(operation["operations_per_s"] for operation in row["operations"]))
 
 
-def _probe_said(row: Row, key: str) -> str:
-    """A figure of each endpoint that the probe client asked; of many the smallest and greatest."""
+def _probe_text(row: Row, key: str) -> str:
+    """A figure of each endpoint of the probe client; of many the smallest and greatest."""
     values = {
-        with_placement(each["endpoint"], each["placement"]): value
-        for each in row["probe_client"]
-        if (value := below(each, key)) is not None
+        with_placement(probe["endpoint"], probe["placement"]): value
+        for probe in row["probe_client"]
+        if (value := below(probe, key)) is not None
     }
     named, between = list(values), ", "
     if len(named) > _MOST_NAMED:

@@ -9,7 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from wanlat.analysis.charts import endpoint_latency
-from wanlat.analysis.charts.facets import Dot, Scale, by_what_is_said, draw_facets, panel_names
+from wanlat.analysis.charts.facets import (
+    Dot,
+    Scale,
+    by_label,
+    draw_facets,
+    is_line,
+    panel_names,
+)
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.endpoints import endpoint_order, row_of, with_placement
@@ -74,36 +81,34 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
         for row, array in zip(answer.figures.rows, answer.figures.arrays, strict=True)
         if below(row, quantity.key) is not None and row["point"] not in left_out
     ]
-    varied = [
-        each for each in matrix.parameters if len(each.values) > 1 and each.name not in REPEATED
-    ]
-    varied.sort(key=lambda each: (_is_numeric(each), len(each.values)), reverse=True)
+    varied = [p for p in matrix.parameters if len(p.values) > 1 and p.name not in REPEATED]
+    varied.sort(key=lambda parameter: (_is_numeric(parameter), len(parameter.values)), reverse=True)
     if not varied or any(row[p.name] not in p.values for p in varied for row, _ in pairs):
         return {}
     axes, rest = varied[:2], varied[2:]
     charts = {}
-    said = ["".join(f", {p.name} {written(row[p.name])}" for p in rest) for row, _ in pairs]
-    for name, told, mine in by_what_is_said(stem, pairs, said):
+    labels = ["".join(f", {p.name} {written(row[p.name])}" for p in rest) for row, _ in pairs]
+    for name, label, mine in by_label(stem, pairs, labels):
         is_some = any(below(row, quantity.key) for row, _ in mine)
         if is_some and len({row[axes[0].name] for row, _ in mine}) > 1:  # no panel with one dot
-            charts[name] = _draw(matrix, mine, axes, told, quantity)
+            charts[name] = _draw(matrix, mine, axes, label, quantity)
     return charts
 
 
 def _draw(
-    matrix: Matrix, pairs: Pairs, axes: Sequence[Parameter], said: str, quantity: Quantity
+    matrix: Matrix, pairs: Pairs, axes: Sequence[Parameter], label: str, quantity: Quantity
 ) -> Figure:
     x, *column = axes
     ticks = {_place(value, x): written(value) for value in x.values}
     dots = list(_dots(matrix, pairs, x, column, quantity))
     words = Words(
         _found(dots, ticks, f" {quantity.unit} at {x.name} ") or f"{matrix.study}: {quantity.what}",
-        f"{quantity.title} · {matrix.study} on {matrix.topology}{said}: "
+        f"{quantity.title} · {matrix.study} on {matrix.topology}{label}: "
         f"{count(len(matrix.complete), 'point')}, each on a cluster of its own",
         x.name,
         (
             _BARS if any(dot.ci95 for dot in dots) else "",
-            _NO_LINE if any(not _is_line(line) for line in _lines(dots)) else "",
+            _NO_LINE if any(not is_line(line) for line in _lines(dots)) else "",
             f"{count(len(matrix.missing), 'point')} missing." if matrix.missing else "",
         ),
     )
@@ -122,7 +127,7 @@ def _dots(
 
     def place(named: tuple[tuple[Row, Any], str]) -> tuple[int, ...]:
         row = named[0][0]
-        across = [each.values.index(row[each.name]) for each in column]
+        across = [parameter.values.index(row[parameter.name]) for parameter in column]
         return tops.index(row_of(row.get("endpoint", ""))), *across
 
     for (row, array), name in sorted(zip(pairs, names, strict=True), key=place):
@@ -130,7 +135,7 @@ def _dots(
         if isinstance(array, EndpointSummary):
             modes = endpoint_latency.modes_of(array)
         yield Dot(
-            panel=(name, "".join(f"{each.name} {written(row[each.name])}" for each in column)),
+            panel=(name, "".join(f"{p.name} {written(row[p.name])}" for p in column)),
             series=series_of(row),
             placement=row.get("placement", UNKNOWN),
             x=_place(row[x.name], x),
@@ -149,11 +154,11 @@ def _is_numeric(parameter: Parameter) -> bool:
 
 
 def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str) -> str | None:
-    """The finding: the line that differs most, of those whose requests take one time."""
+    """The finding: the line that differs most, of those with requests that take one time."""
     labels, spans = row_labels(list(dict.fromkeys(dot.series for dot in dots))), []
     lines = _lines(dots)
     for mine in lines:
-        low, high = (of(mine, key=lambda dot: dot.y) for of in (min, max))
+        low, high = (extreme(mine, key=lambda dot: dot.y) for extreme in (min, max))
         if low.y > 0 and all(dot.joined for dot in mine):
             spans.append((high.y / low.y, low, high))
     if not spans:
@@ -173,30 +178,25 @@ def _lines(dots: Sequence[Dot]) -> list[list[Dot]]:
     return [*lines.values()]
 
 
-def _is_line(dots: Sequence[Dot]) -> bool:
-    """Whether a line joins them, as of `Dot`."""
-    return all(dot.joined for dot in dots) and len({dot.x for dot in dots}) == len(dots)
-
-
 def clusters_of(answer: Answer) -> Mapping[str, Figure]:
-    """The median of every cluster, and what they say together.
+    """The median of every cluster, and their mean.
 
     A chart of each combination of what else is varied.
     """
     figures = answer.figures
     pairs = list(zip(figures.rows, figures.arrays, strict=True))
-    said = [
+    labels = [
         "".join(f", {name} {written(row[name])}" for name in figures.parameters)
         for row in figures.rows
     ]
     return {
-        name: _draw_clusters(answer.of + told, mine)
-        for name, told, mine in by_what_is_said("clusters", pairs, said)
+        name: _draw_clusters(answer.subject + label, mine)
+        for name, label, mine in by_label("clusters", pairs, labels)
         if any(row["clusters"] > 1 for row, _ in mine)
     }
 
 
-def _draw_clusters(of: str, pairs: Pairs) -> Figure:
+def _draw_clusters(subject: str, pairs: Pairs) -> Figure:
     series = list(dict.fromkeys(series_of(row) for row, _ in pairs))
     looks, labels = styles(series), row_labels(series)
     panels = panel_names([row for row, _ in pairs])
@@ -206,7 +206,7 @@ def _draw_clusters(of: str, pairs: Pairs) -> Figure:
     words = Words(
         f"{name} takes {digits(most['least'], 3)} to {digits(most['most'], 3)} {MEDIAN.unit}, "
         "by cluster",
-        f"{MEDIAN.title} · {of}: a mark a cluster",
+        f"{MEDIAN.title} · {subject}: a mark a cluster",
         "cluster",
         (_BARS, "Band and line: mean over clusters with its 95 % interval (Student's)."),
     )

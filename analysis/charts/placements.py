@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,27 +14,29 @@ from wanlat.analysis.charts.style import INK, QUIET, TINY_PT, SeriesStyle, appli
 from wanlat.analysis.figures.placements import errors, order, placed
 from wanlat.analysis.names import count, digits, display_system
 from wanlat.analysis.section import Answer, Figures, Row
+from wanlat.bundle.run import Series
+
+_MARK: dict[str, Any] = {"ms": 5, "lw": 1, "capsize": 2, "zorder": 3}
 
 
 def draw(answer: Answer) -> Figure:
     """The chart of a matrix of placements."""
-    figures, found = answer.figures, answer.figures.arrays[0].found
+    figures, search = answer.figures, answer.figures.arrays[0].found
     ranks = sorted({row["rank"] for row in figures.rows})
     clusters = max(row["clusters"] for row in figures.rows)
     off = errors(figures.rows)
     median_ms, worst_ms = (digits(off[f"{which}_error_ms"], 2) for which in ("median", "worst"))
     words = Words(
-        f"{display_system(found.system)}: latencies of {count(len(ranks), 'placement')} are off "
+        f"{display_system(search.system)}: latencies of {count(len(ranks), 'placement')} are off "
         f"their prediction by {median_ms} ms (median), {worst_ms} ms (worst)",
-        f"{count(found.compared, 'placement')} compared in regions of {found.matrix}, ranked by "
-        f"{found.rank_by}; measured: rank {', '.join(map(str, ranks))}, "
+        f"{count(search.compared, 'placement')} compared in regions of {search.matrix}, ranked by "
+        f"{search.rank_by}; measured: rank {', '.join(map(str, ranks))}, "
         f"{count(clusters, 'cluster')} of each",
-        "",
-        (
+        caption=(
             "Marks: one for each endpoint at each target node; whiskers: 95 % over "
             "clusters. Of one prediction, errors of endpoints are drawn apart. *: the leader.",
             *filter(None, [order(figures)]),
-            *answer.say(answer.section.notes),
+            *answer.sentences(answer.section.notes),
         ),
     )
     looks = _looks(figures)
@@ -50,23 +53,15 @@ def draw(answer: Answer) -> Figure:
         head(line, "Measured", "ms; on the line: as predicted")
         head(error, "Error", "measured less predicted, ms")
         _means(mean, figures)
-        keys = [
-            (
-                Line2D([], [], ls="", marker=look.marker, color=look.dark, mfc=look.colour, ms=4),
-                name,
-            )
-            for name, look in looks.items()
-        ]
+        keys = [(Line2D([], [], ls="", ms=4, **_look(look)), name) for name, look in looks.items()]
         return dress(figure, words, keys=keys)
 
 
 def _looks(figures: Figures) -> Mapping[str, SeriesStyle]:
     """A look of each endpoint."""
-    from wanlat.bundle.run import Series
-
     names = dict.fromkeys(str(row["endpoint"]) for row in figures.rows)
-    found = styles([Series(name, "") for name in names])
-    return {series.system: look for series, look in found.items()}
+    looks = styles([Series(name, "") for name in names])
+    return {series.system: look for series, look in looks.items()}
 
 
 def _against_prediction(
@@ -76,19 +71,12 @@ def _against_prediction(
     shifts = {name: apart_ms * n for n, name in enumerate(looks)}
     for row in figures.rows:
         look = looks[row["endpoint"]]
-        axes.errorbar(
-            row["predicted_ms"] + shifts[row["endpoint"]],
-            row[key],
-            _whiskers(row, key),
-            marker=look.marker,
-            color=look.dark,
-            mfc=look.colour,
-            ms=5,
-            mew=0.6,
-            lw=1,
-            capsize=2,
-            zorder=3,
-        )
+        x = row["predicted_ms"] + shifts[row["endpoint"]]
+        axes.errorbar(x, row[key], _whiskers(row, key), mew=0.6, **_MARK, **_look(look))
+
+
+def _look(look: SeriesStyle) -> dict[str, Any]:
+    return {"marker": look.marker, "color": look.dark, "mfc": look.colour}
 
 
 def _whiskers(row: Row, key: str) -> list[list[float]] | None:
@@ -99,29 +87,17 @@ def _whiskers(row: Row, key: str) -> list[list[float]] | None:
 def _means(axes: Axes, figures: Figures) -> None:
     """Draw the mean over clients of each placement, the best predicted on top."""
     head(axes, "Mean over clients", "ms; open: predicted, filled: measured")
-    found = placed(figures)
-    rows = found.rows if found else ()
+    means = placed(figures)
+    rows = means.rows if means else ()
     for place, row in enumerate(rows):
+        whiskers = _whiskers(row, "measured_ms")
         axes.errorbar(
-            row["measured_ms"],
-            place,
-            xerr=_whiskers(row, "measured_ms"),
-            marker="o",
-            color=INK,
-            ms=5,
-            mew=0,
-            lw=1,
-            capsize=2,
-            zorder=3,
+            row["measured_ms"], place, xerr=whiskers, marker="o", color=INK, mew=0, **_MARK
         )
         axes.plot(row["predicted_ms"], place, "o", mfc="none", mec=QUIET, ms=9, zorder=2)
         regions = [f"{name}*" if name == row["leader"] else name for name in row["regions"]]
-        axes.text(
-            *(0.02, place - 0.2, f"{row['rank']}: {' '.join(regions)}"),
-            transform=axes.get_yaxis_transform(),
-            fontsize=TINY_PT,
-            va="bottom",
-        )
+        text = axes.text(0.02, place - 0.2, f"{row['rank']}: {' '.join(regions)}", va="bottom")
+        text.set(transform=axes.get_yaxis_transform(), fontsize=TINY_PT)
     axes.set_ylim(len(rows) - 0.5, -0.9)
     axes.set_xlim(left=0)
     axes.set_yticks([])

@@ -22,7 +22,7 @@ _OF_MATRIX = {
 
 def charts_of_matrix(answer: Answer) -> dict[str, Figure]:
     """Usage against what a matrix varies."""
-    made = [matrix.draw(answer, of, f"resources-{stem}") for stem, of in _OF_MATRIX.items()]
+    made = [matrix.draw(answer, drawn, f"resources-{stem}") for stem, drawn in _OF_MATRIX.items()]
     return {stem: figure for charts in made for stem, figure in charts.items()}
 
 
@@ -32,7 +32,7 @@ def draw_reclaim(answer: Answer) -> Figure:
     looks, names = styles(figures.series), row_labels(figures.series)
     words = Words(
         _found_space(figures.rows),
-        f"Disk space after objects were removed · {answer.of} · {first['objects']} objects of "
+        f"Disk space after objects were removed · {answer.subject} · {first['objects']} objects of "
         f"{first['object_bytes']} bytes, {first['removed']} removed ({first['which']})",
         "minutes after the removal ended",
         caption(
@@ -50,8 +50,8 @@ def draw_reclaim(answer: Answer) -> Figure:
         for axes, row, space in zip(panels, figures.rows, figures.arrays, strict=True):
             point = "".join(f"{name} {written(row[name])}, " for name in figures.parameters)
             freed = row["freed_at_end"]
-            said = "not watched" if freed is None else f"{freed:.0%} of it given back"
-            head(axes, names[series_of(row)], point + said.replace("%", " %"))
+            freed_text = "not watched" if freed is None else f"{freed:.0%} of it given back"
+            head(axes, names[series_of(row)], point + freed_text.replace("%", " %"))
             _draw_space(axes, row, space, looks[series_of(row)])
         removing_s = max(row["removing_s"] for row in figures.rows)
         panels[0].set_xlim(-removing_s / 60, max(row["watched_s"] for row in figures.rows) / 60)
@@ -77,7 +77,7 @@ def _draw_space(axes: Axes, row: Row, space: SpaceOverTime, look: SeriesStyle) -
 
 def _found_space(rows: tuple[Row, ...]) -> str:
     """The finding: who gave the space back, and within which time."""
-    said = []
+    parts = []
     for system in dict.fromkeys(row["system"] for row in rows):
         mine = [row for row in rows if row["system"] == system]
         freed = [row["freed_at_end"] for row in mine if row["freed_at_end"] is not None]
@@ -85,9 +85,9 @@ def _found_space(rows: tuple[Row, ...]) -> str:
         if freed and None not in after_s:
             longest = max(1.0, *after_s)
             within = f"{longest:.0f} s" if longest < 120 else f"{longest / 60:.0f} min"
-            said.append(f"{display_system(system)} gives {FREED_ALL:.0%} back within {within}")
+            parts.append(f"{display_system(system)} gives {FREED_ALL:.0%} back within {within}")
         elif freed:
             shares = dict.fromkeys(f"{share:.0%}" for share in (min(freed), max(freed)))
-            said.append(f"{display_system(system)} gives {' to '.join(shares)} back")
-    found = "Disk space of removed objects: " + ", ".join(said) if said else "Disk space"
-    return found.replace("%", " %")
+            parts.append(f"{display_system(system)} gives {' to '.join(shares)} back")
+    finding = "Disk space of removed objects: " + ", ".join(parts) if parts else "Disk space"
+    return finding.replace("%", " %")

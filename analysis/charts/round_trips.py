@@ -22,8 +22,8 @@ from wanlat.analysis.charts.frame import (
     Words,
     caption,
     dress,
+    error_sentences,
     head,
-    lateness_sentence,
     legend,
     multiples,
     round_ticks,
@@ -36,7 +36,6 @@ from wanlat.analysis.figures import round_trips as report
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
 from wanlat.analysis.names import EN_DASH, format_trips, listing, row_labels
 from wanlat.analysis.section import Answer, Row, series_of
-from wanlat.analysis.summary import program_note
 from wanlat.bundle.run import Run
 
 _AREA, _LEAST_AREA = 60.0, 3.0
@@ -56,7 +55,7 @@ _APART = 0.075
 
 
 def charts_of(answer: Answer) -> Mapping[str, Figure]:
-    """The charts of a run whose network was as requested, and a trace of each endpoint.
+    """The charts of a run if its network was as requested, and a trace of each endpoint.
 
     Of a matrix, the round trips against what it varies.
     """
@@ -65,7 +64,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
         return matrix.draw(answer, matrix.ROUND_TRIPS)
     if not isinstance(bundle, Run) or not bundle.is_trusted:
         return {}
-    recorded = [each.group for each in answer.figures.arrays if each.chain_round_trips is not None]
+    recorded = [e.group for e in answer.figures.arrays if e.chain_round_trips is not None]
     return {
         "round-trips": draw_marks(answer),
         "latency-against-rtt": draw_lines(answer),
@@ -76,22 +75,23 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
 def finding(answer: Answer) -> str:
     """Of each system the endpoints with the most round trips: "quorum PutObject takes 3 or 1"."""
     labels = row_labels(answer.figures.series)
-    found: dict[str, list[tuple[float, str, str]]] = {}
+    by_system: dict[str, list[tuple[float, str, str]]] = {}
     for row in answer.figures.rows:
         if trips := report.usual(row, "modes" if row["status"] is Status.LINE else "chains"):
             mine = max(trips)[0], row["endpoint"], report.or_else(trips, 0)
-            found.setdefault(labels[series_of(row)], []).append(mine)
-    if not found:
+            by_system.setdefault(labels[series_of(row)], []).append(mine)
+    if not by_system:
         return "No number of round trips"
     most = []
-    for name, every in found.items():
-        top, _, said = max(every, key=lambda each: each[0])
-        names = list(dict.fromkeys(endpoint for _, endpoint, its in every if its == said))
+    for name, every in by_system.items():
+        top, _, number = max(every, key=lambda part: part[0])
+        names = list(dict.fromkeys(endpoint for _, endpoint, its in every if its == number))
         more = f" and {len(names) - 1} more" if len(names) > 2 else ""
-        most.append((top, f"{name} {names[0] if more else ' and '.join(names)}{more}", said))
-    (_, name, said), *others = sorted(most, key=lambda each: -each[0])
-    takes = f"take{'' if ' and ' in name else 's'} {said} round trip{'' if said == '1' else 's'}"
-    return ", ".join([f"{name} {takes}", *(f"{name} {said}" for _, name, said in others)])
+        most.append((top, f"{name} {names[0] if more else ' and '.join(names)}{more}", number))
+    (_, name, number), *others = sorted(most, key=lambda part: -part[0])
+    takes = f"take{'' if ' and ' in name else 's'} {number}"
+    takes += f" round trip{'' if number == '1' else 's'}"
+    return ", ".join([f"{name} {takes}", *(f"{name} {number}" for _, name, number in others)])
 
 
 def draw_marks(answer: Answer) -> Figure:
@@ -100,7 +100,7 @@ def draw_marks(answer: Answer) -> Figure:
     looks, labels = styles(series), row_labels(series)
     words = Words(
         finding(answer),
-        f"Round trips of one request · {answer.of} · {subtitle(answer.source)}",
+        f"Round trips of one request · {answer.subject} · {subtitle(answer.source)}",
         "round trips between sites that a request waits for, one after the other",
         caption(
             series,
@@ -109,28 +109,43 @@ def draw_marks(answer: Answer) -> Figure:
             "its 95 % interval. Hollow: critical paths in the packet record, by share. The two "
             "share nothing but the requests; red: they disagree.",
             _on_least(answer.figures.rows),
-            *answer.say([report.NO_SLOPE, report.DISAGREEMENT]),
-            lateness_sentence(answer.source),
-            program_note(answer.source),
+            *answer.sentences([report.NO_SLOPE, report.DISAGREEMENT]),
+            *error_sentences(answer.source),
         ),
     )
     beside = []
     for row in answer.figures.rows:
         cells = report.slope_cell(row), report.path_cell(row) or EN_DASH, str(row["n"])
-        whose = row["endpoint"], labels[series_of(row)], row["placement"]
-        beside.append(rows.Row(*whose, cells, row["failed"] > 0))
+        labelled = row["endpoint"], labels[series_of(row)], row["placement"]
+        beside.append(rows.Row(*labelled, cells, row["failed"] > 0))
     headers = ("round trips [95 %]", "critical path", "requests")
+    marks = [([entry], looks[entry.series]) for entry in entries]
+    return chart_of_marks(words, beside, headers, marks, legend(series))
+
+
+def chart_of_marks(
+    words: Words,
+    beside: Sequence[rows.Row],
+    headers: Sequence[str],
+    marks: Sequence[tuple[Sequence[RoundTrips], SeriesStyle]],
+    entries: Sequence[tuple[SeriesStyle, str]],
+    row_in: float = 0.3,
+) -> Figure:
+    """A chart of rows of marks, one mark for each cluster, with `entries` as its legend.
+
+    `beside` and `headers` are those of `rows.row_chart`, with rows of `row_in` inches.
+    """
     with applied():
-        figure, axes, centres = rows.row_chart(words, beside, headers)
-        axes.set_xlim(*limits([[entry] for entry in entries]))
+        figure, axes, centres = rows.row_chart(words, beside, headers, row_in)
+        axes.set_xlim(*_limits([row for row, _ in marks]))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
         axes.grid(visible=True, axis="x")
-        for entry, y in zip(entries, centres, strict=True):
-            draw_row(axes, [entry], y, looks[entry.series])
-        return dress(figure, words, legend(series))
+        for (row, look), y in zip(marks, centres, strict=True):
+            _draw_row(axes, row, y, look)
+        return dress(figure, words, entries)
 
 
-def limits(charted: Sequence[Sequence[RoundTrips]]) -> tuple[float, float]:
+def _limits(charted: Sequence[Sequence[RoundTrips]]) -> tuple[float, float]:
     """Of the axis of round trips: room for the marks of all rows, and for what stands behind."""
     left = -0.3
     right = max((_farthest(row) for row in charted), default=1.0) + 0.35
@@ -149,11 +164,11 @@ def _farthest(row: Iterable[RoundTrips]) -> float:
     return reach
 
 
-def draw_row(axes: Axes, row: Sequence[RoundTrips], y: float, look: SeriesStyle) -> None:
-    """Draw the marks of the entries of a row, one for each cluster, whose middle is `y`."""
+def _draw_row(axes: Axes, row: Sequence[RoundTrips], y: float, look: SeriesStyle) -> None:
+    """Draw the marks of the entries of a row, one for each cluster; its middle is `y`."""
     for entry in row:
         _draw_marks(axes, entry, y, look)
-    whys = dict.fromkeys(_why_not(each) for each in row if each.status is not Status.LINE)
+    whys = dict.fromkeys(_why_not(entry) for entry in row if entry.status is not Status.LINE)
     if whys:
         left, right = axes.get_xlim()
         at = (_farthest(row) - left) / (right - left), y
@@ -167,15 +182,15 @@ def _draw_marks(axes: Axes, entry: RoundTrips, y: float, look: SeriesStyle) -> N
         axes.barh(y, least - left, left=left, height=0.92, color="#ececec", zorder=0.2)
         axes.plot([least, least], [y - 0.46, y + 0.46], color=QUIET, linewidth=1.6, zorder=0.8)
     marks: list[tuple[Any, ...]] = [
-        (each, y + _PATH_AT, "D", "white", ALARM if entry.agrees is False and n == 0 else INK)
-        for n, each in enumerate(entry.chains)
+        (chain, y + _PATH_AT, "D", "white", ALARM if entry.agrees is False and n == 0 else INK)
+        for n, chain in enumerate(entry.chains)
     ]
     for mode in reversed(entry.modes):
         axes.plot(mode.ci95, [y + _SLOPE_AT] * 2, marker="|", ms=5, lw=1.1, color=INK, zorder=3)
         marks.append((mode, y + _SLOPE_AT, look.marker, look.colour, look.dark))
-    for each, height, marker, face, edge in marks:
-        area = max(_AREA * each.share, _LEAST_AREA)
-        at = each.round_trips, height
+    for mark, height, marker, face, edge in marks:
+        area = max(_AREA * mark.share, _LEAST_AREA)
+        at = mark.round_trips, height
         how: dict[str, Any] = {"c": face, "ec": edge, "lw": 0.9, "clip_on": False}
         axes.scatter(*at, s=area, marker=marker, zorder=4, **how)
 
@@ -208,7 +223,7 @@ def draw_lines(answer: Answer) -> Figure:
     limits = {row: _limit_ms([e for e in entries if e.endpoint in row], reach) for row in order}
     words = Words(
         finding(answer),
-        f"Latency against RTT · {answer.of} · {subtitle(answer.source)}",
+        f"Latency against RTT · {answer.subject} · {subtitle(answer.source)}",
         "RTT of every WAN link as measured, ms",
         caption(
             series,
@@ -217,9 +232,8 @@ def draw_lines(answer: Answer) -> Figure:
             "Lines: modes, the solid one with the greatest share; at the end the slope, which is "
             "the round trips. Gray lines: whole round trips that take no other time. Red: "
             "unexplained requests (crosses), and those beyond the axis (triangles).",
-            *answer.say([report.NO_SLOPE]),
-            lateness_sentence(answer.source),
-            program_note(answer.source),
+            *answer.sentences([report.NO_SLOPE]),
+            *error_sentences(answer.source),
         ),
     )
     columns = len(series) if len(series) > 1 else 3
@@ -233,7 +247,7 @@ def draw_lines(answer: Answer) -> Figure:
             share_y=False,
         )
         for axes, (row, one) in zip(panels, product(order, series), strict=True):
-            cell = [each for each in entries if each.endpoint in row and each.series == one]
+            cell = [entry for entry in entries if entry.endpoint in row and entry.series == one]
             axes.set_visible(bool(cell))
             axes.tick_params(labelbottom=True)
             head(axes, " · ".join(name for name in row if name in names), labels[one])
@@ -253,13 +267,13 @@ def _limit_ms(entries: Sequence[RoundTrips], reach: float) -> float:
     """
     ms = [e.points.latency_ms for e in entries if e.points.latency_ms.size]
     lines = [m.intercept_ms + m.round_trips * reach for e in entries for m in e.modes]
-    bulk = max([reach, *lines, *(float(np.percentile(each, 95)) for each in ms)])
-    greatest = max([bulk, *(float(each.max()) for each in ms)])
+    bulk = max([reach, *lines, *(float(np.percentile(latencies, 95)) for latencies in ms)])
+    greatest = max([bulk, *(float(latencies.max()) for latencies in ms)])
     return 1.06 * (greatest if greatest <= _CUT_BEYOND * bulk else 1.1 * bulk)
 
 
 def _draw_panel(axes: Axes, cell: Sequence[RoundTrips], look: SeriesStyle, reach: float) -> None:
-    limit_ms, ends, said = axes.get_ylim()[1], np.array([0.0, reach]), []
+    limit_ms, ends, labels = axes.get_ylim()[1], np.array([0.0, reach]), []
     step = -(-int(limit_ms / reach) // 6)
     for trips in range(step, int(limit_ms / reach) + 1, step):
         axes.plot(ends, trips * ends, color="#d9d9d9", linewidth=0.7, zorder=0)
@@ -273,15 +287,15 @@ def _draw_panel(axes: Axes, cell: Sequence[RoundTrips], look: SeriesStyle, reach
             aside = [entry.placement] if is_known(entry.placement) else []
             aside += [f"{shares[number]} %"] if shares[number] < 100 else []
             words = " · ".join([format_trips(mode.round_trips), *aside])
-            said.append((float(line[1]) / limit_ms, words, "normal" if number else "bold"))
+            labels.append((float(line[1]) / limit_ms, words, "normal" if number else "bold"))
     how: dict[str, Any] = {"of_y": "axes fraction", "fontsize": TINY_PT}
     for entry in cell:
         if entry.status is not Status.LINE:
             rows.write(axes, f"{_why_not(entry)}: see below", (0.03, 0.93), 0, color=ALARM, **how)
     lowest = -1.0
-    for number, (height, text, weight) in enumerate(sorted(said)):
+    for number, (height, text, weight) in enumerate(sorted(labels)):
         # Up, so that none hides another, and not so far that the last would leave the panel.
-        room = 1 - _APART * (len(said) - 1 - number)
+        room = 1 - _APART * (len(labels) - 1 - number)
         lowest = max(min(height, room), lowest + _APART)
         rows.write(axes, text, (1, lowest), 4, fontweight=weight, **how)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Polygon
@@ -26,7 +25,7 @@ from matplotlib.transforms import offset_copy
 
 from wanlat.analysis import trace_words as words
 from wanlat.analysis.charts import style
-from wanlat.analysis.charts.frame import Words, dress
+from wanlat.analysis.charts.frame import Words, dress, sheet
 from wanlat.analysis.charts.style import (
     ALARM,
     BODY_PT,
@@ -155,19 +154,15 @@ class _Picture:
         gap_in = min(max(_LANES_WIDE_IN / max(last, 1), _GAP_IN[0]), _GAP_IN[1])
         top_ms = _ABOVE_IN * self.ms_per_in
         bottom_ms = max(span_ms, self.trace["latency_ms"] + 0.45 * self.ms_per_in)
-        size = (
-            last * gap_in + 2 * _MARGIN_IN + _AXES_IN[0],
-            (bottom_ms + top_ms) / self.ms_per_in + _AXES_IN[1],
-        )
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
+        width_in = last * gap_in + 2 * _MARGIN_IN + _AXES_IN[0]
+        figure = sheet(width_in, (bottom_ms + top_ms) / self.ms_per_in + _AXES_IN[1])
         axes = figure.add_subplot()
         axes.set_xlim(-_MARGIN_IN / gap_in, last + _MARGIN_IN / gap_in)
         axes.set_ylim(bottom_ms, -top_ms)
         return figure, axes
 
     def _write(self, text: str, at: Any, offset_pt: tuple[float, float], **look: Any) -> Annotation:
-        """Set a text so many points from a place (lane, milliseconds, unless `look` says else)."""
+        """Set a text so many points from a place (lane, milliseconds, unless `look` has others)."""
         look = {"textcoords": "offset points", "fontsize": _LABEL_PT, "va": "center", **look}
         return self.axes.annotate(text, at, xytext=offset_pt, **look)
 
@@ -218,7 +213,7 @@ class _Picture:
         return beside
 
     def _ends(self, message: Row) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where the arrow of a message begins and ends; what nobody saw arrive ends halfway."""
+        """Where the arrow of a message begins and ends; what never arrived ends halfway."""
         source, target = self.lanes[message["from"]], self.lanes[message["to"]]
         entered, left = message["last_entry_ms"], message["departure_ms"]
         if left is None:
@@ -268,7 +263,7 @@ class _Picture:
         ]
 
     def _draw_hops(self) -> list[Artist]:
-        """The critical path told hop by hop, each beside the arrow that it is; if there is room."""
+        """The critical path hop by hop, each beside the arrow that it is; if there is room."""
         written: list[Artist] = []
         look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top"}
         hops = words.hop_texts(self.trace)
@@ -348,7 +343,7 @@ class _Picture:
 
 
 def _label(group: Sequence[Row]) -> str:
-    """What messages that leave a node together say: "4 × GET …/shard 250–254 B"."""
+    """The label of messages that leave a node together: "4 × GET …/shard 250–254 B"."""
     times = f"{len(group)} ×" if len(group) > 1 else ""
     return " ".join(filter(None, (times, _what(group[0]), words.sizes(group))))
 

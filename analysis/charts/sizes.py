@@ -53,18 +53,18 @@ def charts_of(answer: Answer) -> dict[str, Figure]:
     ratio = _of_clusters if are_clusters else statistics.of_means
     names, series = whole.parameters, whole.series
     for (*values, keys), figures in _by(whole, *names, "keys"):
-        said = "".join(f", {name} {v}" for name, v in zip(names, values, strict=True))
-        behind = re.sub(r"[^\w.]+", "-", said) + "-one-key" * (keys == ONE)
+        label = "".join(f", {name} {v}" for name, v in zip(names, values, strict=True))
+        behind = re.sub(r"[^\w.]+", "-", label) + "-one-key" * (keys == ONE)
         clusters = len(figures.arrays[0]) if are_clusters else 0
-        for kind, found in (("time", _times(figures)), ("ratio", _ratios(figures, ratio))):
-            if found is not None:
-                told = answer.of + said + ", one key" * (keys == ONE)
-                charts[f"sizes-{kind}{behind}"] = _draw(series, told, found, clusters)
+        for kind, finding in (("time", _times(figures)), ("ratio", _ratios(figures, ratio))):
+            if finding is not None:
+                subject = answer.subject + label + ", one key" * (keys == ONE)
+                charts[f"sizes-{kind}{behind}"] = _draw(series, subject, finding, clusters)
     return charts
 
 
 def _over_clusters(figures: Figures) -> Figures:
-    """A row for all clusters of the same, whose array are their means, shape (clusters,)."""
+    """A row for all clusters of the same, with their means as its array, shape (clusters,)."""
     others = tuple(name for name in figures.parameters if name != REPLICATE)
     rows, arrays = [], []
     for _, alike in _by(figures, *others, *_SAME):
@@ -76,7 +76,7 @@ def _over_clusters(figures: Figures) -> Figures:
 
 
 def _estimate(means: Values) -> tuple[float, Interval | None]:
-    """Of all clusters, whose means these are; no interval where none can be drawn."""
+    """The mean over clusters of their means; no interval where none can be drawn."""
     ci95 = intervals.of_mean(means) if means.size > 1 else None
     return float(means.mean()), ci95 if ci95 and ci95[0] > 0 else None
 
@@ -104,8 +104,8 @@ def _times(figures: Figures) -> Found:
             for _, mine in _by(figures, "nodes", "operation", "object_bytes")
         ]
         labels, won = row_labels(figures.series), Counter(map(series_of, cases)).most_common()
-        told = ", ".join(f"{labels[one]} in {number}" for one, number in won)
-        title = f"The shortest mean time, of {len(cases)} cases: {told}"
+        counts = ", ".join(f"{labels[one]} in {number}" for one, number in won)
+        title = f"The shortest mean time, of {len(cases)} cases: {counts}"
     marks = [(row, row["mean_ms"], row["mean_ci95_ms"]) for row in figures.rows]
     return title, "mean time of a request, ms", "", marks
 
@@ -117,14 +117,14 @@ def _ratios(figures: Figures, of_two: RatioOf) -> Found | None:
         (row, ratio.estimate, ratio.ci95) for row, ratio in over(figures, base, of_two)
     ]
     labels, name = row_labels(figures.series), display_system(base.system)
-    of = {one: [y for row, y, _ in marks if series_of(row) == one] for one in others}
-    said = ", ".join(f"{labels[one]} takes {_range(mine)}" for one, mine in of.items() if mine)
-    if not said:
+    heights = {one: [y for row, y, _ in marks if series_of(row) == one] for one in others}
+    text = ", ".join(f"{labels[one]} takes {_range(mine)}" for one, mine in heights.items() if mine)
+    if not text:
         return None
     placed = any(row["placement"] == REMOTE for row in figures.rows if series_of(row) == base)
     remote = " Its remote keys are the measure where it has some." if placed else ""
     return (
-        f"{said} times as long as {name}",
+        f"{text} times as long as {name}",
         f"mean time / {name}'s",
         f"Above 1: {name} is faster.{remote} ",
         [*marks, *_published(figures, base)],
@@ -148,11 +148,11 @@ def _published(figures: Figures, base: Series) -> Iterator[Mark]:
 
 def _range(values: Sequence[float]) -> str:
     """From the least to the greatest, in two digits, however great."""
-    return " to ".join(f"{float(f'{of(values):.2g}'):g}" for of in (min, max))
+    return " to ".join(f"{float(f'{end(values):.2g}'):g}" for end in (min, max))
 
 
-def _draw(series: Sequence[Series], of: str, found: Found, clusters: int) -> Figure:
-    title, y_label, reading, marks = found
+def _draw(series: Sequence[Series], subject: str, finding: Found, clusters: int) -> Figure:
+    title, y_label, reading, marks = finding
     ranks = {one: rank for rank, one in enumerate(series)}
 
     def place(mark: Mark) -> tuple[Any, ...]:
@@ -174,7 +174,7 @@ def _draw(series: Sequence[Series], of: str, found: Found, clusters: int) -> Fig
     }
     words = Words(
         title,
-        f"{of} · means of single requests, none at the same time; bars: 95 %"
+        f"{subject} · means of single requests, none at the same time; bars: 95 %"
         + (f", over {count(clusters, 'cluster')}" if clusters else ""),
         "object size",
         (

@@ -100,7 +100,7 @@ _SAVED: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """How one series looks. Colour, lightness, hatch and marker each tell series apart alone.
+    """How one series looks. Colour, lightness, hatch and marker each distinguish series alone.
 
     `is_remote` is the look of its remote requests: rings on the bar, and dots that are open.
     """
@@ -176,7 +176,7 @@ def mixed(colour: str, other: str, share: float) -> str:
 
 
 def applied() -> AbstractContextManager[None]:
-    """Within this context figures are made in our style, whatever the user's matplotlibrc says."""
+    """Within this context figures are made in our style, whatever is in the user's matplotlibrc."""
     return matplotlib.style.context(["default", _SETTINGS])
 
 
@@ -192,7 +192,7 @@ def save(figure: Figure, stem: Path, *, svg: bool = True) -> list[Path]:
 
 
 def save_as(figure: Figure, path: Path) -> None:
-    """Write `figure` to `path`, as what its suffix (.png, .svg, .pdf) says, in one step.
+    """Write `figure` to `path`, in the format of its suffix (.png, .svg, .pdf), in one step.
 
     Raises BundleError if it cannot be written.
     """

@@ -47,8 +47,8 @@ class Comparison:
 
     An endpoint is a row as its JSON has it (docs/how-to/compare.md), with its `changes`.
     `at_rtt_ms` is the RTT at which latencies of studies of round trips are compared, None of other
-    studies. `differs` says what was not alike and compared nevertheless. `notes` must be read with
-    the figures.
+    studies. `differs`: what was not alike and compared nevertheless. `notes` must be read with the
+    figures.
     """
 
     old: Run
@@ -62,7 +62,7 @@ class Comparison:
     @property
     def failing(self) -> list[Row]:
         """The endpoints that fail the gate."""
-        return [each for each in self.endpoints if each["fails"]]
+        return [endpoint for endpoint in self.endpoints if endpoint["fails"]]
 
     @property
     def passed(self) -> bool:
@@ -132,9 +132,9 @@ def compare(
         )
         return differences.of_figures(*pair, thresholds)
 
-    found = [changes(*pair) for pair in rows]
-    judge(found, rules)
-    endpoints = [_endpoint(*pair, of, rules) for pair, of in zip(rows, found, strict=True)]
+    changed = [changes(*pair) for pair in rows]
+    judge(changed, rules)
+    endpoints = [_endpoint(*pair, its, rules) for pair, its in zip(rows, changed, strict=True)]
     notes = list(conditions.what_to_know(old, new))
     if len(before) > 1:
         counts = f"{len(before)} against {len(after)}"
@@ -160,15 +160,15 @@ def _gate(gate: Collection[Kind] | None, of_round_trips: bool) -> tuple[Kind, ..
 
 def _measured(clusters_of: Sequence[Run]) -> dict[Group, list[Any]]:
     """What each cluster has of each endpoint: RoundTrips, or in other studies its figures."""
-    found: dict[Group, list[Any]] = {}
+    measured: dict[Group, list[Any]] = {}
     for bundle in clusters_of:
         if bundle.has_rtt_steps:
-            for each in round_trips_of(bundle):
-                found.setdefault(each.group, []).append(each)
+            for entry in round_trips_of(bundle):
+                measured.setdefault(entry.group, []).append(entry)
         else:
             for group, rows in grouped(bundle.measured).items():
-                found.setdefault(group, []).append(differences.of_latencies(rows))
-    return found
+                measured.setdefault(group, []).append(differences.of_latencies(rows))
+    return measured
 
 
 def _figures(
@@ -176,10 +176,10 @@ def _figures(
 ) -> differences.Figures:
     """The figures of one endpoint: of its only cluster beside the other's, or over clusters."""
     if at_rtt_ms is not None:
-        of = mine if len(mine) > 1 else theirs
+        others = mine if len(mine) > 1 else theirs
         mine = [
-            differences.of_round_trips(each, other, at_rtt_ms, step)
-            for each, other in zip(mine, of, strict=False)
+            differences.of_round_trips(entry, other, at_rtt_ms, step)
+            for entry, other in zip(mine, others, strict=False)
         ]
     return differences.over_clusters(mine) if len(mine) > 1 else mine[0]
 
@@ -203,7 +203,7 @@ def _endpoint(
     old: Group | None, new: Group | None, changes: Sequence[Change], rules: Rules
 ) -> dict[str, Any]:
     """One endpoint at one placement; called as in NEW, where that measured it."""
-    verdict, fails = overall(changes), any(each.fails for each in changes)
+    verdict, fails = overall(changes), any(change.fails for change in changes)
     if new is None:
         verdict, fails = Verdict.GONE, not rules.allow_missing
     elif old is None:

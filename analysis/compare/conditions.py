@@ -61,7 +61,7 @@ def read(directory: Path) -> Run:
     """
     if isinstance(matrix := read_source(directory), Run):
         return matrix
-    varied = [each.name for each in matrix.parameters if matrix.varies(each.name)]
+    varied = [parameter.name for parameter in matrix.parameters if matrix.varies(parameter.name)]
     if others := [name for name in varied if name not in REPEATED]:
         raise BundleError(
             f"{directory} is a matrix over {listing(others, 6)}. Compared are runs and replicates: "
@@ -81,7 +81,7 @@ def read(directory: Path) -> Run:
         **{key: getattr(matrix.manifest, key) for key in ("status", "started", "seed")},
         "host": ", ".join(sorted(matrix.hosts)) or None,
         "systems": [
-            *{each.name: each for one in clusters for each in one.manifest.systems}.values()
+            *{entry.name: entry for one in clusters for entry in one.manifest.systems}.values()
         ],
     }
     return Run(
@@ -95,8 +95,8 @@ def read(directory: Path) -> Run:
 
 def clusters_of(bundle: Run) -> Sequence[Run]:
     """The clusters of replicates; of a single run that one."""
-    found: Sequence[Run] = bundle.derived.get(_CLUSTERS, (bundle,))
-    return found
+    clusters: Sequence[Run] = bundle.derived.get(_CLUSTERS, (bundle,))
+    return clusters
 
 
 def are_of_round_trips(old: Run, new: Run) -> bool:
@@ -115,13 +115,13 @@ def series_of(bundle: Run) -> dict[str, Series]:
     """The systems of which `bundle` has measured samples, by their names, in the run's order."""
     pairs = bundle.measured[["system", "version"]].drop_duplicates().itertuples(index=False)
     series = series_order((Series(*map(str, pair)) for pair in pairs), bundle.systems)
-    found = {one.system: one for one in series}
-    if len(found) < len(series):
+    by_name = {one.system: one for one in series}
+    if len(by_name) < len(series):
         raise BundleError(
             f"{bundle.directory} holds several versions of a system: which is to be compared "
             "cannot be told. Measure each in a run of its own."
         )
-    return found
+    return by_name
 
 
 def pair_systems(old: Run, new: Run, renamed: Mapping[str, str]) -> list[Pair]:
@@ -152,14 +152,14 @@ def pair_systems(old: Run, new: Run, renamed: Mapping[str, str]) -> list[Pair]:
 def what_differs(old: Run, new: Run) -> tuple[str, ...]:
     """Each condition in which the bundles are not alike, "object size: 1KiB against 4KiB".
 
-    A condition that one of the manifests does not say is no difference.
+    A condition that one of the manifests does not have is no difference.
     """
     failed = [
         f"the network: {side}'s calibration failed"
         for side, bundle in (("OLD", old), ("NEW", new))
         if bundle.calibration and not all(map(bundle.calibration.trusts, series_of(bundle)))
     ]
-    before, after = (_said(each, _MUST_BE_EQUAL) | _of_systems(each) for each in (old, new))
+    before, after = (_stated(bundle, _MUST_BE_EQUAL) | _of_systems(bundle) for bundle in (old, new))
     sides = (("OLD", old), ("NEW", new))
     lacking = [f"{side}: {bundle.lacking}" for side, bundle in sides if bundle.lacking]
     lacking += [
@@ -173,30 +173,30 @@ def what_differs(old: Run, new: Run) -> tuple[str, ...]:
 
 def what_to_know(old: Run, new: Run) -> Iterator[str]:
     """Sentences on what else differs: it changes no round trip, but may change other figures."""
-    if others := _unlike(_said(old, _MAY_DIFFER), _said(new, _MAY_DIFFER)):
+    if others := _unlike(_stated(old, _MAY_DIFFER), _stated(new, _MAY_DIFFER)):
         yield (
             "What else differs may change intercepts, latencies, bytes and the shares of ways, but "
             f"no round trip: {'; '.join(others)}."
         )
     if programs := other_programs(old, new):
         yield f"Of one version, and not the same programs: {in_words(programs)}."
-    if tools := unlike(*(each.manifest.instruments for each in (old, new))):
+    if tools := unlike(*(bundle.manifest.instruments for bundle in (old, new))):
         yield f"wanlat's own programs, which measure, are not the same: {in_words(tools)}."
 
 
 def other_programs(old: Run, new: Run) -> dict[str, list[str]]:
-    """What differs in systems whose name and version are the same: a reader takes them for one."""
+    """What differs in systems of the same name and version: a reader takes them for one."""
     before, after = old.manifest.systems, new.manifest.systems
-    versions = {(each.name, each.version) for each in before}
-    return unlike(before, [each for each in after if (each.name, each.version) in versions])
+    versions = {(entry.name, entry.version) for entry in before}
+    return unlike(before, [entry for entry in after if (entry.name, entry.version) in versions])
 
 
 def conditions_of(source: Run | Matrix) -> dict[str, Any]:
-    """Every condition that a run or a matrix says of itself, by name; None of what it does not."""
+    """Every condition that a run or a matrix states, by name; None of what it does not."""
     return {
-        **_said(source, _MUST_BE_EQUAL),
+        **_stated(source, _MUST_BE_EQUAL),
         **_of_systems(source),
-        **_said(source, _MAY_DIFFER),
+        **_stated(source, _MAY_DIFFER),
     }
 
 
@@ -224,16 +224,16 @@ def reference_rtt_ms(old: Run, new: Run, wanted_ms: float | None) -> float:
 
 
 def _unlike(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    found = []
+    differences = []
     for name, value in old.items():
         other = new.get(name)
         if None in (value, other) or value == other:
             continue
         if isinstance(value, Mapping) and isinstance(other, Mapping):
-            found += [f"{name}.{each}" for each in _unlike_inside(value, other)]
+            differences += [f"{name}.{inner}" for inner in _unlike_inside(value, other)]
         else:
-            found.append(f"{name}: {_shown(value)} against {_shown(other)}")
-    return found
+            differences.append(f"{name}: {_shown(value)} against {_shown(other)}")
+    return differences
 
 
 def _unlike_inside(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -241,7 +241,7 @@ def _unlike_inside(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[s
     for key in {**old, **new}:
         value, other = old.get(key), new.get(key)
         if isinstance(value, Mapping) and isinstance(other, Mapping):
-            yield from (f"{key}.{each}" for each in _unlike_inside(value, other))
+            yield from (f"{key}.{inner}" for inner in _unlike_inside(value, other))
         elif value != other:
             yield f"{key}: {_shown(value)} against {_shown(other)}"
 
@@ -252,21 +252,21 @@ def _shown(value: object) -> str:
 
 
 def _of_systems(bundle: Run | Matrix) -> dict[str, Any]:
-    """What the manifest says of each system: its API, and its options."""
-    found = {}
+    """What the manifest has of each system: its API, and its options."""
+    stated = {}
     for entry in bundle.manifest.systems:
         options = {f"option {key}": value for key, value in entry.options.items()}
         for key, value in {"API": entry.api, **options}.items():
-            found[f"{key} of {entry.name}"] = value
-    return found
+            stated[f"{key} of {entry.name}"] = value
+    return stated
 
 
-def _said(bundle: Run | Matrix, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What the manifest says under paths of keys; None where one is not there."""
-    found: dict[str, Any] = {}
+def _stated(bundle: Run | Matrix, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What the manifest has under paths of keys; None where one is not there."""
+    stated: dict[str, Any] = {}
     document = bundle.manifest.model_dump(exclude_unset=True)
     for name, path in paths.items():
-        found[name] = document
+        stated[name] = document
         for key in path:
-            found[name] = found[name].get(key) if isinstance(found[name], Mapping) else None
-    return found
+            stated[name] = stated[name].get(key) if isinstance(stated[name], Mapping) else None
+    return stated

@@ -2,7 +2,7 @@
 
 Two runs differ in more than their programs. A store that may go one way or another (a replica here
 or a continent away) goes them in shares that each start draws anew: keys, places of replicas, who
-leads. The requests of one run cannot tell how much these shares vary. So what counts is not how
+leads. The requests of one run do not show how much these shares vary. So what counts is not how
 many requests went which way, but which ways there are: see `gain`. Where there are replicates each
 cluster is one value, and what a start draws is in Student's interval: see `over_clusters`.
 """
@@ -45,7 +45,7 @@ _OF_REQUESTS = {"round_trips", "chain_round_trips", "latency_at_rtt_ms", "interc
 frequent one is a toss, and what they take on average is not."""
 _CHANCE = 0.05
 _APART_MS = 4.0
-"""Two lines nearer to each other than this at some RTT are one there, as far as can be told."""
+"""Two lines nearer to each other than this at some RTT are one there, as far as can be known."""
 _MANY = 20
 """Of more ways than these, cuts are made at every twentieth request."""
 
@@ -167,7 +167,7 @@ def gain(old: Ways, new: Ways, step: float) -> tuple[Difference, Difference]:
     fast in NEW, so that a mode that was overlooked in one of the runs is no change.
     """
     shared, shared_new = (
-        old.has(each.costs, step) & new.has(each.costs, step) for each in (old, new)
+        old.has(ways.costs, step) & new.has(ways.costs, step) for ways in (old, new)
     )
 
     def more(hits: Truths, new_hits: Truths) -> Difference:
@@ -193,13 +193,13 @@ def gain(old: Ways, new: Ways, step: float) -> tuple[Difference, Difference]:
 
 def of_figures(old: Figures, new: Figures, thresholds: Thresholds) -> list[Change]:
     """The change of every quantity of one endpoint and placement that either run has."""
-    found = {}
+    changes = {}
     for key in {**old, **new}:
         one, other = (side.get(key, Figure(None)) for side in (old, new))
-        found[key] = _change(key, one, other, thresholds)
-        if key in _GAINED and found[key].ci95 and one.ways and other.ways:
-            found[_GAINED[key]] = _gained(_GAINED[key], one.ways, other.ways, thresholds)
-    return [found[key] for key in QUANTITIES if key in found]
+        changes[key] = _change(key, one, other, thresholds)
+        if key in _GAINED and changes[key].ci95 and one.ways and other.ways:
+            changes[_GAINED[key]] = _gained(_GAINED[key], one.ways, other.ways, thresholds)
+    return [changes[key] for key in QUANTITIES if key in changes]
 
 
 def of_round_trips(entry: RoundTrips, other: RoundTrips, at_rtt_ms: float, step: float) -> Figures:
@@ -210,21 +210,21 @@ def of_round_trips(entry: RoundTrips, other: RoundTrips, at_rtt_ms: float, step:
     """
     points, given = entry.points, entry.given
     known = ~np.isnan(points.chain)
-    found = {
+    figures = {
         "wan_bytes": Figure(entry.wan_bytes, entry.wan_bytes_ci95),
         "wan_packets": Figure(entry.wan_packets, entry.wan_packets_ci95),
         "chain_round_trips": Figure(None, why=entry.why_no_chain or "no critical path is known."),
         "failures": Figure(None, why="not one request was measured."),
     }
     if entry.n:
-        found["failures"] = Figure(entry.failed / entry.n, wilson(entry.failed, entry.n))
+        figures["failures"] = Figure(entry.failed / entry.n, wilson(entry.failed, entry.n))
     if entry.chain_round_trips is not None and known.any():
         ways = Ways(points.chain[known], points.step[known])
-        found["chain_round_trips"] = Figure(entry.chain_round_trips, ways=ways)
+        figures["chain_round_trips"] = Figure(entry.chain_round_trips, ways=ways)
     if given is None:
         missing = Figure(None, why=entry.why or "no line was sought.")
         lines = ("round_trips", "latency_at_rtt_ms", "intercept_ms")
-        return found | dict.fromkeys(lines, missing)
+        return figures | dict.fromkeys(lines, missing)
     apart = _apart(points.rtt_ms, (*given.modes, *other.modes), step)
 
     def by_line(slope: float, intercept: float) -> Ways:
@@ -233,7 +233,7 @@ def of_round_trips(entry: RoundTrips, other: RoundTrips, at_rtt_ms: float, step:
 
     on_none, main = given.members < 0, given.modes[0]
     there = given.at(at_rtt_ms)
-    return found | {
+    return figures | {
         "round_trips": Figure(main.round_trips, main.ci95, by_line(1, 0)),
         "latency_at_rtt_ms": Figure(there and there[0], there and there[1], by_line(at_rtt_ms, 1)),
         "intercept_ms": Figure(main.intercept_ms, main.intercept_ci95_ms, by_line(0, 1)),
@@ -262,9 +262,9 @@ def _share(hits: Truths, effect: float) -> tuple[float, Interval]:
 
 
 def _apart(rtt_ms: Values, modes: Sequence[Mode], step: float) -> Truths:
-    """The requests of which can be told which line they lie on, shape (n,).
+    """The requests that certainly lie on one line, shape (n,).
 
-    At RTT 0 all lines may be one, and a request there says nothing of its round trips: it counts
+    At RTT 0 all lines may be one, and a request there shows nothing of its round trips: it counts
     where no two lines differ by more than `step`, or are far enough from each other.
     """
     apart = np.ones(rtt_ms.size, dtype=bool)
@@ -278,13 +278,13 @@ def _apart(rtt_ms: Values, modes: Sequence[Mode], step: float) -> Truths:
 
 def _change(key: str, old: Figure, new: Figure, thresholds: Thresholds) -> Change:
     one, other = old.value, new.value
-    whys = [f"{side}: {each.why}" for side, each in (("OLD", old), ("NEW", new)) if each.why]
+    whys = [f"{side}: {figure.why}" for side, figure in (("OLD", old), ("NEW", new)) if figure.why]
     if whys or one is None or other is None:
         return Change(key, one, other, why=" ".join(whys) or None)
     intervals = old.ci95 or (one, one), new.ci95 or (other, other)
     freedom = old.freedom, new.freedom
     difference = of_intervals(one, intervals[0], other, intervals[1], freedom)
-    step = thresholds.of(key, one)
+    step = thresholds.limit(key, one)
     if old.ways is None or new.ways is None or abs(difference.estimate) <= step:
         return Change(key, one, other, *difference)
     # Of two ways about equally frequent, which is the usual one is a toss. So what sums up requests
@@ -302,12 +302,12 @@ def _gained(key: str, old: Ways, new: Ways, thresholds: Thresholds) -> Change:
     """
     limit, step = thresholds.share, thresholds.round_trips
 
-    def told(more: Difference, less: Difference) -> Difference:
+    def greater(more: Difference, less: Difference) -> Difference:
         if more.estimate > limit or more.estimate >= less.estimate:
             return more
         return Difference(-less.estimate, (-less.ci95[1], -less.ci95[0]), less.p)
 
-    anyhow, sure = map(told, gain(old, new, step), gain(new, old, step))
+    anyhow, sure = map(greater, gain(old, new, step), gain(new, old, step))
     by_start = abs(sure.estimate) <= limit < abs(anyhow.estimate)
     shown = anyhow if by_start else sure
     return Change(key, 0.0, shown.estimate, *shown, by_start=by_start)
@@ -329,7 +329,7 @@ def _over(key: str, clusters: Sequence[Figures]) -> Figure:
 
 
 def _value(key: str, figure: Figure) -> list[float]:
-    """What a cluster says; nothing where it has no such figure."""
+    """The value of a cluster; nothing where it has no such figure."""
     value = figure.value
     if value is not None and figure.ways is not None and key in _OF_REQUESTS:
         value = float(np.nanmean(figure.ways.costs))

@@ -70,7 +70,7 @@ QUANTITIES = {
     "outliers": Quantity(Kind.OUTLIERS, "share", "share", "outliers"),
     "failures": Quantity(Kind.FAILURES, "share", "failures", "not ok"),
 }
-"""By their keys in JSON, in the order in which they are told."""
+"""By their keys in JSON, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Thresholds:
     wan_packets: Limit = Limit(relative=0.10, absolute=2.0)
     failures: float = 0.0
 
-    def of(self, quantity: str, old: float) -> float:
+    def limit(self, quantity: str, old: float) -> float:
         """The limit of `quantity` where the old figure is `old`, in the quantity's unit."""
         limit: Limit | float = getattr(self, QUANTITIES[quantity].limit)
         if isinstance(limit, Limit):
@@ -107,7 +107,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the gate looks at, and how strict it is; `wanlat.analysis.compare.compare` says how."""
+    """What the gate looks at, and how strict it is; as of `wanlat.analysis.compare.compare`."""
 
     thresholds: Thresholds
     gate: Collection[Kind]
@@ -119,9 +119,9 @@ class Rules:
 class Change:
     """One quantity of one endpoint in both bundles, as its JSON has it (docs/how-to/compare.md).
 
-    `difference`, `ci95` and `p` are None where there is nothing to subtract; `why` then says why.
-    `by_start`: however great, it is no more than two starts of one store may differ by. `judge`
-    fills in what follows that.
+    `difference`, `ci95` and `p` are None where there is nothing to subtract; `why` then has the
+    reason. `by_start`: however great, it is no more than two starts of one store may differ by.
+    `judge` fills in what follows that.
     """
 
     quantity: str
@@ -140,7 +140,7 @@ class Change:
     fails: bool = False
 
     @property
-    def of(self) -> Quantity:
+    def definition(self) -> Quantity:
         """Kind, unit and title of its quantity."""
         return QUANTITIES[self.quantity]
 
@@ -156,7 +156,7 @@ class Change:
         Not where something else answers what is missing, nor where a share's interval is merely
         wide: of 40 requests none of which gained, up to 9 % may.
         """
-        is_wide = self.why == Reason.WIDE and self.of.unit == "share"
+        is_wide = self.why == Reason.WIDE and self.definition.unit == "share"
         is_answered = self.verdict is Verdict.NOT_COMPARABLE and not self.missing
         return self.gated and not is_wide and not is_answered
 
@@ -164,12 +164,17 @@ class Change:
 def judge(endpoints: Sequence[Sequence[Change]], rules: Rules) -> None:
     """Give the changes of all endpoints their verdicts, corrected for all of one kind (Holm)."""
     for kind in Kind:
-        alike = [each for of in endpoints for each in of if each.of.kind is kind and each.ci95]
-        for change, p in zip(alike, holm([each.p or 0.0 for each in alike]), strict=True):
+        alike = [
+            change
+            for changes in endpoints
+            for change in changes
+            if change.definition.kind is kind and change.ci95
+        ]
+        for change, p in zip(alike, holm([similar.p or 0.0 for similar in alike]), strict=True):
             change.p_adjusted = p
     for changes in endpoints:
         for change in changes:
-            change.gated = change.of.kind in rules.gate
+            change.gated = change.definition.kind in rules.gate
             if change.difference is None or change.ci95 is None:
                 _judge_missing(change, changes, rules)
             else:
@@ -178,16 +183,16 @@ def judge(endpoints: Sequence[Sequence[Change]], rules: Rules) -> None:
 
 def overall(changes: Sequence[Change]) -> Verdict:
     """The verdict on an endpoint."""
-    found = {change.verdict for change in changes if change.counts}
-    return next((verdict for verdict in Verdict if verdict in found), Verdict.SAME)
+    verdicts = {change.verdict for change in changes if change.counts}
+    return next((verdict for verdict in Verdict if verdict in verdicts), Verdict.SAME)
 
 
 def _judge(change: Change, estimate: float, ci95: Interval, rules: Rules) -> None:
     low, high = ci95
-    threshold = rules.thresholds.of(change.quantity, change.old or 0.0)
+    threshold = rules.thresholds.limit(change.quantity, change.old or 0.0)
     is_likely, beyond = (change.p_adjusted or 0.0) >= FALSE_ALARMS, abs(estimate) > threshold
     # Of a share all of the interval: a way that few went in OLD may be overlooked there.
-    surely = change.of.unit != "share" or (low if estimate > 0 else -high) > threshold
+    surely = change.definition.unit != "share" or (low if estimate > 0 else -high) > threshold
     verdict, reason = Verdict.NOT_DECIDED, None
     if threshold == 0 and estimate <= 0 and is_likely:
         verdict = Verdict.SAME  # no interval is narrower than nothing
@@ -214,8 +219,8 @@ def _judge_missing(change: Change, siblings: Sequence[Change], rules: Rules) -> 
     A machine that was too busy for a straight line in one of the runs moved no packet. Of
     everything else, what was missing before may go on being missing.
     """
-    kind, in_neither = change.of.kind, change.old is None and change.new is None
+    kind, in_neither = change.definition.kind, change.old is None and change.new is None
     may_be_answered = in_neither or (kind is Kind.ROUND_TRIPS and not rules.strict)
-    others = [each for each in siblings if each.of.kind is kind and each.ci95]
+    others = [sibling for sibling in siblings if sibling.definition.kind is kind and sibling.ci95]
     change.missing = not (may_be_answered and others)
     change.fails = change.gated and change.missing and not rules.allow_missing

@@ -64,9 +64,9 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         console.print(Text(one_line(f"Not alike: {text}."), "bold yellow"))
     for grid in _grids(comparison):
         print_grid(grid, console)
-    for change, said in _changes(comparison):
+    for change, text in _changes(comparison):
         console.print(
-            Text(one_line(said), _STYLES.get(change.verdict, "") if change.gated else "dim")
+            Text(one_line(text), _STYLES.get(change.verdict, "") if change.gated else "dim")
         )
     print_notes(comparison.notes, console)
     console.print(Text(_verdict(comparison), "bold green" if comparison.passed else "bold red"))
@@ -74,9 +74,9 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 def page(comparison: Comparison) -> str:
     """The same in Markdown, the verdict first: for the summary of a CI's step."""
-    said = [*(said for _, said in _changes(comparison)), *comparison.notes]
+    texts = [*(texts for _, texts in _changes(comparison)), *comparison.notes]
     differs = [f"Not alike: {text}." for text in comparison.differs]
-    lines = "".join(f"- {escaped(each)}\n" for each in (*_sides(comparison), *differs, *said))
+    lines = "".join(f"- {escaped(text)}\n" for text in (*_sides(comparison), *differs, *texts))
     return "\n".join([f"**{_verdict(comparison)}**\n", *map(markdown, _grids(comparison)), lines])
 
 
@@ -85,14 +85,14 @@ def _sides(comparison: Comparison) -> Iterator[str]:
     for side, bundle in (("OLD", comparison.old), ("NEW", comparison.new)):
         versions = ", ".join(map(" ".join, conditions.series_of(bundle).values()))
         when = bundle.manifest.started or "at an unknown time"
-        of = f"{bundle.study} on {bundle.topology}, {when}: {versions}"
-        yield one_line(f"{side}: {bundle.directory} ({of})")
+        description = f"{bundle.study} on {bundle.topology}, {when}: {versions}"
+        yield one_line(f"{side}: {bundle.directory} ({description})")
 
 
 def _grids(comparison: Comparison) -> Sequence[Grid]:
     rows = tuple(map(_cells, comparison.endpoints))
-    of = f"{comparison.new.study} on {comparison.new.topology}"
-    return Answer(_TABLE, of, Figures(rows, (None,) * len(rows))).grids()
+    subject = f"{comparison.new.study} on {comparison.new.topology}"
+    return Answer(_TABLE, subject, Figures(rows, (None,) * len(rows))).grids()
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[Change, str]]:
@@ -101,8 +101,8 @@ def _changes(comparison: Comparison) -> Iterator[tuple[Change, str]]:
         for change in endpoint["changes"]:
             if change.has_changed or (change.counts and change.verdict is not Verdict.SAME):
                 aside = "" if change.gated else "not in the gate: "
-                said = sentence(change, comparison.at_rtt_ms)
-                yield change, f"{name_of(endpoint)}: {aside}{said}"
+                text = sentence(change, comparison.at_rtt_ms)
+                yield change, f"{name_of(endpoint)}: {aside}{text}"
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -126,13 +126,13 @@ def document(comparison: Comparison) -> dict[str, Any]:
             "strict": rules.strict,
             "allow_missing": rules.allow_missing,
             "passed": comparison.passed,
-            "failures": [_failure(each, at_rtt_ms) for each in comparison.failing],
+            "failures": [_failure(endpoint, at_rtt_ms) for endpoint in comparison.failing],
         },
         "thresholds": {**asdict(rules.thresholds), "false_alarms": FALSE_ALARMS},
         "counts": _counts(comparison),
         "endpoints": [
-            {**each, "changes": [_json(change, at_rtt_ms) for change in each["changes"]]}
-            for each in comparison.endpoints
+            {**endpoint, "changes": [_json(change, at_rtt_ms) for change in endpoint["changes"]]}
+            for endpoint in comparison.endpoints
         ],
         "differs": list(comparison.differs),
         "notes": list(comparison.notes),
@@ -140,7 +140,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
 
 
 def _counts(comparison: Comparison) -> dict[Verdict, int]:
-    verdicts = [each["verdict"] for each in comparison.endpoints]
+    verdicts = [endpoint["verdict"] for endpoint in comparison.endpoints]
     return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
 
@@ -152,22 +152,22 @@ def name_of(endpoint: Row) -> str:
 
 def sentence(change: Change, at_rtt_ms: float | None = None) -> str:
     """ "round trips 1.00 → 2.00, +1.00 [+0.99, +1.01]: worse (threshold 0.25)"."""
-    said = change.of.title.format(at_rtt_ms=at_rtt_ms)
-    unit = " ms" if change.of.unit == "ms" else ""
+    text = change.definition.title.format(at_rtt_ms=at_rtt_ms)
+    unit = " ms" if change.definition.unit == "ms" else ""
     if change.difference is not None and change.ci95 is not None:
         signed = [_written(change, value, "+") for value in (change.difference, *change.ci95)]
         is_exact = change.ci95[0] == change.ci95[1]
         interval = "" if is_exact else f" [{', '.join(signed[1:])}]"
-        said = f"{said} {_both(change)}{unit}, {signed[0]}{interval}"
+        text = f"{text} {_both(change)}{unit}, {signed[0]}{interval}"
     limit = f" (threshold {_written(change, change.threshold)}{unit})" if change.threshold else ""
-    return f"{said}: {change.verdict}{limit}{f'. {change.why}' if change.why else ''}"
+    return f"{text}: {change.verdict}{limit}{f'. {change.why}' if change.why else ''}"
 
 
 def _failure(endpoint: Row, at_rtt_ms: float | None) -> str:
     """Why an endpoint fails the gate."""
     failing = [change for change in endpoint["changes"] if change.fails]
-    said = "; ".join(sentence(change, at_rtt_ms).rstrip(".") for change in failing)
-    return f"{name_of(endpoint)}: {said or 'gone: OLD measured it and NEW did not'}."
+    reasons = "; ".join(sentence(change, at_rtt_ms).rstrip(".") for change in failing)
+    return f"{name_of(endpoint)}: {reasons or 'gone: OLD measured it and NEW did not'}."
 
 
 def _side(bundle: Run) -> dict[str, Any]:
@@ -180,9 +180,9 @@ def _side(bundle: Run) -> dict[str, Any]:
 
 
 def _json(change: Change, at_rtt_ms: float | None) -> dict[str, Any]:
-    said = {name: as_json(value) for name, value in vars(change).items() if name != "by_start"}
-    of = {"kind": change.of.kind, "unit": change.of.unit}
-    return said | of | {"sentence": sentence(change, at_rtt_ms)}
+    fields = {name: as_json(value) for name, value in vars(change).items() if name != "by_start"}
+    definition = {"kind": change.definition.kind, "unit": change.definition.unit}
+    return fields | definition | {"sentence": sentence(change, at_rtt_ms)}
 
 
 def _cells(endpoint: Row) -> Row:
@@ -204,10 +204,10 @@ def _both(change: Change) -> str:
 
 
 def _written(change: Change, value: float | None, sign: str = "") -> str:
-    """A figure with about as many digits as it deserves, with a sign where that is asked for."""
+    """A figure with about as many digits as it deserves, with a sign where one is wanted."""
     if value is None:
         return EN_DASH
-    unit = change.of.unit
+    unit = change.definition.unit
     if unit == "share":
         text = f"{100 * abs(value):.3g} %"
     elif unit == "ms":

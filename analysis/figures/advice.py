@@ -386,7 +386,7 @@ ADVICE = Section(
         Note(
             "After some kills no write was acknowledged in time: {rows}.",
             lambda row: row["unanswered"] > 0,
-            each=" ({unanswered} of {kills}, {waited_s:g} s)",
+            detail=" ({unanswered} of {kills}, {waited_s:g} s)",
         ),
         Note("Acknowledged writes were lost by kills: {rows}.", lambda row: row["lost"] > 0),
     ),

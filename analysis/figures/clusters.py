@@ -140,7 +140,7 @@ _NOTES = (
     Note(
         "Clusters without a figure are in no estimate: {rows}.",
         lambda row: row["without"] > 0,
-        each=" ({without})",
+        detail=" ({without})",
     ),
 )
 _DEFINITIONS = {

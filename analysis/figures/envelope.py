@@ -300,12 +300,12 @@ ENVELOPE = Section(
         Note(
             "Hysteresis: coming from beyond, less holds than coming from near: {rows}.",
             lambda row: row["hysteresis"] > 0,
-            each=" ({at}; on {hysteresis} of {clusters})",
+            detail=" ({at}; on {hysteresis} of {clusters})",
         ),
         Note(
             "Drift, or no sharp limit: a network had two verdicts; the later one counts: {rows}.",
             lambda row: bool(row["changed"]),
-            each=" ({at})",
+            detail=" ({at})",
         ),
         Note(
             "Acknowledged writes were lost: {rows}.", lambda row: _is_first(row) and row["lost"] > 0

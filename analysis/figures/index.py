@@ -124,12 +124,12 @@ def _target(bundle: Run, system: str) -> str:
 
 def no_slope(lines: Sequence[Line]) -> str | None:
     """Where no line explains latencies, and why."""
-    return NO_SLOPE.of([(line.endpoint, row) for line in lines for row in line.rows])
+    return NO_SLOPE.sentence([(line.endpoint, row) for line in lines for row in line.rows])
 
 
 def what_decides(lines: Sequence[Line]) -> str | None:
     """What decides how many round trips a request takes, where they differ."""
-    return DECIDED.of(
+    return DECIDED.sentence(
         [(line.endpoint, {**line.rows[0], "decided": decided(line.rows)}) for line in lines]
     )
 

@@ -238,25 +238,25 @@ LATENCY = Section(
         Note(
             "Failures are in no mean and no percentile: {rows}.",
             _is_spoilt,
-            each=" {fail} fail, {unknown} unknown of {n}",
+            detail=" {fail} fail, {unknown} unknown of {n}",
         ),
         Note(
             "This machine could not send requests, which are in no figure: {rows}.",
             lambda row: row.get(NOT_SENT, 0) > 0,
-            each=" {not_sent}",
+            detail=" {not_sent}",
         ),
         Note(
             "The machine was late when requests were slow, or failed, more often than at other "
             "times: the store's own work may have made it late, and latencies without those "
             "requests are not decided: {rows}.",
             _is_biased,
-            each=" ({late} of {ok} left out)",
+            detail=" ({late} of {ok} left out)",
         ),
         Note(
             "The network was late behind the first round trip of requests, which may have "
             "lengthened their mean by so much at most; intervals reach down that far: {rows}.",
             _may_be_longer,
-            each=" {held_up_ms:.2g} ms",
+            detail=" {held_up_ms:.2g} ms",
         ),
         Note(f"{MEANING} No figure is over both: it would be that of no request.", _is_placed),
         Note(_lone_placements, _is_placed),
@@ -291,4 +291,4 @@ _OF_DRILL = replace(LATENCY, title="Before the faults, latency of single request
 
 def latency_of(source: Run | Matrix) -> Answer | None:
     """The section of a run or a matrix; of a drill, of what it sent before its first fault."""
-    return (_OF_DRILL if source.manifest.kind == "drill" else LATENCY).of(source)
+    return (_OF_DRILL if source.manifest.kind == "drill" else LATENCY).answer(source)

@@ -380,4 +380,4 @@ _MATRIX = replace(
 
 def resources_of(source: Run | Matrix) -> Answer | None:
     """The section of a run, or of a matrix."""
-    return (RESOURCES if source.manifest.kind != "matrix" else _MATRIX).of(source)
+    return (RESOURCES if source.manifest.kind != "matrix" else _MATRIX).answer(source)

@@ -510,7 +510,7 @@ DECIDED = reasons("decided", "What decides how many round trips a request takes:
 DISAGREEMENT = Note(
     f"The two answers disagree, marked {DISAGREES}: {{rows}}.",
     lambda row: row["agrees"] is False,
-    each=": {disagreement}",
+    detail=": {disagreement}",
 )
 
 ROUND_TRIPS = Section(
@@ -539,20 +539,20 @@ ROUND_TRIPS = Section(
             "placement: {rows}. Either it does not keep it, or the lower bound is not what was "
             "assumed.",
             is_below_least,
-            each=" ({round_trips:.2f} against {least_round_trips:g})",
+            detail=" ({round_trips:.2f} against {least_round_trips:g})",
         ),
         reasons("why_no_chain", "No critical path."),
         Note(_remarks),
         Note(
             "{total} requests unexplained, in no mode and no slope: {rows}.",
             lambda row: row["why"] is None and bool(row["unexplained"]),
-            each=" {unexplained} of {n}",
+            detail=" {unexplained} of {n}",
             total="unexplained",
         ),
         Note(
             "Requests that were not ok are in no figure: {rows}.",
             lambda row: bool(row["failed"]),
-            each=" {failed} of {n}",
+            detail=" {failed} of {n}",
         ),
         PLACED,
     ),

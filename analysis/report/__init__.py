@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from wanlat.analysis.report.html import Picture
     from wanlat.analysis.summary import Summary
-    from wanlat.bundle.matrix import Matrix
-    from wanlat.bundle.run import MessagesOf, Run
+    from wanlat.bundle.run import MessagesOf
 
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.
@@ -38,11 +37,6 @@ class Report:
     page_path: Path
     charts: tuple[Path, ...]
     tables_path: Path | None = None
-
-    @property
-    def bundle(self) -> Run | Matrix:
-        """What it is of."""
-        return self.summary.source
 
 
 def report(
@@ -72,8 +66,8 @@ def report(
     if tables is not None:
         replace_text(directory / TABLES, tables)
     pictures = _draw(summary, directory / CHARTS, svg=svg)
-    known = {each for picture in pictures for each in (picture.title, picture.paths[0])}
-    traces = [each for each in _traces(directory) if not known & {each.title, each.paths[0]}]
+    known = {key for picture in pictures for key in (picture.title, picture.paths[0])}
+    traces = [trace for trace in _traces(directory) if not known & {trace.title, trace.paths[0]}]
     replace_text(directory / PAGE, page(summary, [*pictures, *traces]))
     return Report(
         summary,
@@ -101,7 +95,7 @@ def beside(directories: Sequence[Path], out: Path, messages_of: MessagesOf) -> N
 
 
 def page_of(directory: Path, messages_of: MessagesOf) -> str:
-    """The page of a run or a matrix whose bundle stays as it is. Raises BundleError."""
+    """The page of a run or a matrix; its bundle stays as it is. Raises BundleError."""
     from wanlat.analysis.report.html import page
 
     summary = _summary(directory, messages_of)
@@ -128,7 +122,7 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
 
 def _tables(summary: Summary) -> str | None:
-    """The page of every table, those that are too long for a terminal too; None without any."""
+    """The page of every table, those that a terminal hides too; None without any."""
     from wanlat.analysis.section import escaped, markdown
 
     tables = [markdown(grid) for _, grid in summary.grids()]
@@ -161,10 +155,10 @@ def _traces(directory: Path) -> Iterator[Picture]:
 
         if not beneath.is_file(path):  # a link is refused
             continue
-        said = path.stem.replace("-", " ")
+        label = path.stem.replace("-", " ")
         with suppress(OSError, ValueError, KeyError, TypeError, BundleError):
-            said = title(read_json(path.with_suffix(".json")))
-        yield Picture(path.stem, said, (path,))
+            label = title(read_json(path.with_suffix(".json")))
+        yield Picture(path.stem, label, (path,))
 
 
 def replace_text(path: Path, text: str) -> None:

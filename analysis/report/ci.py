@@ -1,11 +1,11 @@
 """What a CI makes of results: JUnit XML, and Bencher Metric Format.
 
-Both from the documents that `--json` prints, so that they say the same.
+Both from the documents that `--json` prints, so that they agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
@@ -17,6 +17,12 @@ from wanlat.bundle.errors import BundleError
 Document = Mapping[str, Any]
 _OPEN = ("not decided", "not comparable")
 """Verdicts on an endpoint that pass nothing."""
+_MEASURES = (
+    ("endpoints", "latency", "median_ms", "median_ci95_ms", 1e6),
+    ("round_trips", "round-trips", "round_trips", "ci95", 1.0),
+    ("round_trips", "wan-bytes", "wan_bytes", "wan_bytes_ci95", 1.0),
+)
+"""Of Bencher: in which table a measure is, its key and that of its interval, and its unit."""
 Case = tuple[str, str, str | None, str | None]
 """A test: of what, its name, why it failed (None: it did not), why it decided nothing."""
 
@@ -26,13 +32,13 @@ def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> str:
     root = Xml.Element("testsuites")
     for name, cases in suites:
         counts = {
-            "tests": len(cases),
-            "failures": sum(failure is not None for _, _, failure, _ in cases),
-            "skipped": sum(undecided is not None for *_, undecided in cases),
+            "tests": str(len(cases)),
+            "failures": str(sum(failure is not None for _, _, failure, _ in cases)),
+            "skipped": str(sum(undecided is not None for *_, undecided in cases)),
         }
-        suite = Xml.SubElement(root, "testsuite", {"name": name, **_texts(counts)})
-        for of, title, failure, undecided in cases:
-            case = Xml.SubElement(suite, "testcase", {"classname": of, "name": title})
+        suite = Xml.SubElement(root, "testsuite", {"name": name, **counts})
+        for subject, title, failure, undecided in cases:
+            case = Xml.SubElement(suite, "testcase", {"classname": subject, "name": title})
             if failure is not None:
                 Xml.SubElement(case, "failure", {"message": failure.split(". ")[0]}).text = failure
             elif undecided is not None:
@@ -45,12 +51,12 @@ def cases_of_comparison(comparison: Document) -> list[Case]:
     """A case for each endpoint: it fails if it fails the gate."""
     return [
         (
-            each["system"],
-            _name(each),
-            _why(each) if each["fails"] else None,
-            str(each["verdict"]) if each["verdict"] in _OPEN and not each["fails"] else None,
+            row["system"],
+            _name(row),
+            _why(row) if row["fails"] else None,
+            str(row["verdict"]) if row["verdict"] in _OPEN and not row["fails"] else None,
         )
-        for each in comparison["endpoints"]
+        for row in comparison["endpoints"]
     ]
 
 
@@ -60,17 +66,18 @@ def cases_of_report(report: Document) -> list[Case]:
     Raises BundleError where there is nothing to judge.
     """
     drill = report.get("drill") or {}
-    of = drill.get("system") or report["bundle"]["study"]
+    subject = drill.get("system") or report["bundle"]["study"]
     cases: list[Case] = []
     if drill:
         failure = "\n".join(drill["failures"]) if drill["failures"] else None
-        cases.append((of, drill["name"], failure, None))
+        cases.append((subject, drill["name"], failure, None))
     claims = drill.get("claims") or (report.get("claims") or {}).get("claims") or ()
     for claim in claims:
-        said = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
+        evidence = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
         fails = claim["verdict"] == Verdict.DOES_NOT_HOLD
         is_open = not fails and claim["verdict"] != Verdict.HOLDS
-        cases.append((of, claim["claim"], said if fails else None, said if is_open else None))
+        why = evidence if fails else None
+        cases.append((subject, claim["claim"], why, evidence if is_open else None))
     if not cases:
         raise BundleError(
             "There is nothing to judge for JUnit XML: the bundle is neither a drill's nor of a "
@@ -84,35 +91,19 @@ def bencher(reports: Iterable[Document]) -> dict[str, dict[str, Any]]:
 
     Each with its 95 % interval as bounds. Of studies; a drill's are those before its faults.
     """
-    found: dict[str, dict[str, Any]] = {}
+    metrics: dict[str, dict[str, Any]] = {}
     for report in reports:
-        for row in report["endpoints"]:
-            _add(found, row, "latency", row["median_ms"], row.get("median_ci95_ms"), 1e6)
-        for row in report.get("round_trips") or ():
-            _add(found, row, "round-trips", row["round_trips"], row["ci95"])
-            _add(found, row, "wan-bytes", row["wan_bytes"], row.get("wan_bytes_ci95"))
-    return found
-
-
-def _add(
-    found: dict[str, dict[str, Any]],
-    row: Document,
-    measure: str,
-    value: float | None,
-    ci95: Sequence[float] | None,
-    unit: float = 1.0,
-) -> None:
-    if value is None:
-        return
-    metric = {"value": unit * value}
-    if ci95 is not None:
-        metric |= {"lower_value": unit * ci95[0], "upper_value": unit * ci95[1]}
-    found.setdefault(" ".join([row["system"], _name(row), *_point(row)]), {})[measure] = metric
-
-
-def _point(row: Document) -> Iterator[str]:
-    """The point of a matrix that a row is of."""
-    yield from (f"{name}={value}" for name, value in (row.get("values") or {}).items())
+        for table, measure, key, ci95_key, unit in _MEASURES:
+            for row in report.get(table) or ():
+                if (value := row[key]) is None:
+                    continue
+                metric = {"value": unit * value}
+                if (ci95 := row.get(ci95_key)) is not None:
+                    metric |= {"lower_value": unit * ci95[0], "upper_value": unit * ci95[1]}
+                point = [f"{name}={value}" for name, value in (row.get("values") or {}).items()]
+                name = " ".join([row["system"], _name(row), *point])
+                metrics.setdefault(name, {})[measure] = metric
+    return metrics
 
 
 def _name(row: Document) -> str:
@@ -120,9 +111,5 @@ def _name(row: Document) -> str:
 
 
 def _why(endpoint: Document) -> str:
-    failing = [each["sentence"] for each in endpoint["changes"] if each["fails"]]
+    failing = [change["sentence"] for change in endpoint["changes"] if change["fails"]]
     return "; ".join(failing) or "gone: OLD measured it and NEW did not"
-
-
-def _texts(counts: Mapping[str, int]) -> dict[str, str]:
-    return {name: str(number) for name, number in counts.items()}

@@ -1,4 +1,4 @@
-"""What publications claim, on one page: of every claim what all bundles together say of it.
+"""What publications claim, on one page: of every claim its verdict by all bundles together.
 
 The figures are those of the summary.json of each bundle.
 """
@@ -28,37 +28,37 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     one are corrected for together. Raises BundleError where there is no bundle below `places`, one
     has no summary.json, or `out` cannot be written.
     """
-    kinds = {each: read_manifest(each).kind for place in places for each in bundles_below(place)}
+    kinds = {path: read_manifest(path).kind for place in places for path in bundles_below(place)}
     # Of a point its matrix may have the documents.
     lies_in = {
-        os.path.relpath(each, out): os.path.relpath(each.parents[1], out)
-        for each in kinds
-        if not (each / "manifest.json").is_file()
+        os.path.relpath(bundle, out): os.path.relpath(bundle.parents[1], out)
+        for bundle in kinds
+        if not (bundle / "manifest.json").is_file()
     }
     # The points of a matrix are in its summary; drills of one bundle have one each.
-    matrices = {each for each, kind in kinds.items() if kind == "matrix"}
-    whole = [each for each in kinds if kinds[each] != "drills" and not matrices & {*each.parents}]
+    matrices = {bundle for bundle, kind in kinds.items() if kind == "matrix"}
+    whole = [path for path in kinds if kinds[path] != "drills" and not matrices & {*path.parents}]
     if not whole:
         where = ", ".join(map(str, places))
         raise BundleError(f"There is no bundle below {where}. `wanlat run` makes one.")
-    wanted = {one for each in publications for claim in each["claims"] for one in _about(claim)}
-    summaries = [_summary(each, out) for each in whole if wanted & _measured(each)]
+    claims = [claim for publication in publications for claim in publication["claims"]]
+    wanted = {one for claim in claims for one in _about(claim)}
+    summaries = [_summary(bundle, out) for bundle in whole if wanted & _measured(bundle)]
     verdicts, used, sections = Counter[Verdict](), set[str](), list[str]()
     for publication in publications:
-        data: dict[str, Any] = {}
-        specs = list[Any]()
+        data, specs = dict[str, Any](), list[Any]()
         for claim in publication["claims"]:
             studies, key = _studies(claim), claim["id"]
-            data[key] = [each for each in summaries if each["study"] in studies]
-            used |= {each["bundle"] for each in data[key]}
+            data[key] = [summary for summary in summaries if summary["study"] in studies]
+            used |= {summary["bundle"] for summary in data[key]}
             specs.append(claim | {"rows": f"{key}.{claim.get('rows')}"})
         results = evaluated(specs, data)
         verdicts.update(result["verdict"] for result in results)
-        words = [publication[key] for key in ("conditions",) if publication.get(key)]
-        table = table_of(results, "Verdicts", [corrected_for(results)])
         sections += [f"## {publication['title']}\n", f"Source: {publication['source']}\n"]
-        sections += [*(f"{each}\n" for each in words), markdown(table)]
-    counts = ", ".join(f"{verdicts[each]} {each}" for each in Verdict)
+        if publication.get("conditions"):
+            sections.append(f"{publication['conditions']}\n")
+        sections.append(markdown(table_of(results, "Verdicts", [corrected_for(results)])))
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
     text = [
         "# What was published, and whether it holds here\n",
         "Made by `wanlat report --claims`; not written by hand. The claims on time, space and "
@@ -79,8 +79,8 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
 
 
 def _studies(claim: Mapping[str, Any]) -> list[str]:
-    found = claim.get("study") or []
-    return [found] if isinstance(found, str) else list(found)
+    names = claim.get("study") or []
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _about(claim: Mapping[str, Any]) -> set[tuple[str, str]]:
@@ -89,20 +89,15 @@ def _about(claim: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {*product(_studies(claim), [system] if isinstance(system, str) else system)}
 
 
-def _topologies(directory: Path) -> list[str]:
-    manifest = read_manifest(directory)
-    return [*(manifest.topologies or [name_of(manifest.topology, "unknown")])]
-
-
 def _measured(directory: Path) -> set[tuple[str, str]]:
     """Which study of which systems a bundle is."""
     manifest = read_manifest(directory)
     study = name_of(manifest.subject, "unknown")
-    return {(study, each.name) for each in manifest.systems}
+    return {(study, system.name) for system in manifest.systems}
 
 
 def _summary(directory: Path, out: Path) -> dict[str, Any]:
-    """The summary.json of a bundle, with what tells it from the others.
+    """The summary.json of a bundle, with what distinguishes it from the others.
 
     `bundle`: its path, from `out`; `study`; `run`: that path without the name of its topology, so
     that what was measured together on two networks has one; `place`: the last two names of it.
@@ -112,7 +107,8 @@ def _summary(directory: Path, out: Path) -> dict[str, Any]:
         summary = read_json(path)
         study = summary["bundle"]["study"]
         bundle = run = os.path.relpath(directory, out)
-        for topology in _topologies(directory):
+        manifest = read_manifest(directory)
+        for topology in manifest.topologies or [name_of(manifest.topology, "unknown")]:
             run = run.replace(topology, "*")
         where = {"topology": summary["bundle"].get("topology"), "bundle": bundle, "run": run}
         where["place"] = "/".join(directory.resolve().parts[-2:])

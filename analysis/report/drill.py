@@ -1,4 +1,4 @@
-"""What the report of a drill says, and that of many of them side by side."""
+"""The report of a drill, and that of many of them side by side."""
 
 from __future__ import annotations
 
@@ -94,33 +94,33 @@ def finding(drill: Drill) -> str:
         out = f"{worst['operation']}s of {worst['client']} out for {length_of(worst)}"
     lost = ", ".join(f"{durability[name]} {name}" for name in WRONG if durability[name])
     kept = "nothing lost" if durability["verdict"] == "pass" else "loss not known"
-    found = "nothing measured" if drill.requests.empty else f"{out}, {lost or kept}"
-    return f"{drill['name']}, {series_labels([drill.series])[drill.series]}: {found}"
+    finding_text = "nothing measured" if drill.requests.empty else f"{out}, {lost or kept}"
+    return f"{drill['name']}, {series_labels([drill.series])[drill.series]}: {finding_text}"
 
 
 def claims_sentence(claims: Iterable[Row]) -> str | None:
     """How many claims held, did not, or could not be decided; None without one."""
     counts = Counter(str(claim["verdict"]) for claim in claims)
     words = {Verdict.HOLDS: "held", Verdict.DOES_NOT_HOLD: "did not hold"}
-    said = ", ".join(f"{counts[one]} {words.get(one, one)}" for one in Verdict if counts[one])
-    return f"Claims: {said}" if said else None
+    text = ", ".join(f"{counts[one]} {words.get(one, one)}" for one in Verdict if counts[one])
+    return f"Claims: {text}" if text else None
 
 
 def _failed_before(drill: Drill) -> Iterator[str]:
     """Reads and writes that failed although nothing was broken yet."""
-    begun_s = min((fault["begin_s"] for fault in drill["faults"]), default=float("inf"))
+    broken_s = min((fault["begin_s"] for fault in drill["faults"]), default=float("inf"))
     rows = drill.requests
-    rows = rows[(rows["phase"] == "before") & ~(rows["end_s"] > begun_s)]
-    for name, of in rows.groupby("operation"):
-        if failed := int((of["outcome"] != "ok").sum()):
-            yield f"{failed} of {count(len(of), str(name))}"
+    rows = rows[(rows["phase"] == "before") & ~(rows["end_s"] > broken_s)]
+    for name, requests in rows.groupby("operation"):
+        if failed := int((requests["outcome"] != "ok").sum()):
+            yield f"{failed} of {count(len(requests), str(name))}"
 
 
 _NOTES: Mapping[str, Callable[[Drill], Iterable[str]]] = {
     "Cut short: {}.": lambda drill: (
-        f"`{each['name']}` after {each['end_s'] - each['begin_s']:.1f} s"
-        for each in drill["phases"]
-        if each["begin_s"] is not None and not each["complete"]
+        f"`{phase['name']}` after {phase['end_s'] - phase['begin_s']:.1f} s"
+        for phase in drill["phases"]
+        if phase["begin_s"] is not None and not phase["complete"]
     ),
     "{} got other bytes than were written there: a failure.": lambda drill: (
         [count(drill["wrong_reads"], "read")] if drill["wrong_reads"] else []
@@ -130,7 +130,9 @@ _NOTES: Mapping[str, Callable[[Drill], Iterable[str]]] = {
         [count(drill["late_requests"], "request")] if drill["late_requests"] else []
     ),
     "Outages that began before anything was broken, and count for no fault: {}.": lambda drill: (
-        f"{each['client']}/{each['operation']}" for each in drill["outages"] if each["before_fault"]
+        f"{outage['client']}/{outage['operation']}"
+        for outage in drill["outages"]
+        if outage["before_fault"]
     ),
     "Not everything was well before the fault, not ok were {}.": _failed_before,
     "{} could not be sent by this machine: they are in no availability, and no outage.": (
@@ -143,16 +145,16 @@ _NOTES: Mapping[str, Callable[[Drill], Iterable[str]]] = {
         if figures["limit_ms"] is None and drill["faults"]
     ),
     "Not healed by the end of the record: {}.": lambda drill: (
-        fault_label(each) for each in drill["faults"] if each["end_s"] is None
+        fault_label(fault) for fault in drill["faults"] if fault["end_s"] is None
     ),
     "Not what they were before their fault: {}.": lambda drill: (
-        each["subject"] for each in drill["recalibrations"] if each["verdict"] != "pass"
+        link["subject"] for link in drill["recalibrations"] if link["verdict"] != "pass"
     ),
     "Ended by itself: {}.": lambda drill: (
-        f"{each['node']} at {each['at_s']:.1f} s ({each['detail']})" for each in drill["deaths"]
+        f"{death['node']} at {death['at_s']:.1f} s ({death['detail']})" for death in drill["deaths"]
     ),
 }
-"""Sentences, and what each is said of; of nothing it is not said."""
+"""Sentences, and what each is about; without anything it is left out."""
 
 _PHASE_COLUMNS = (
     *(Column(key, f"{{{key}}}", words=True) for key in ("phase", "client", "of")),
@@ -185,10 +187,10 @@ class DrillReport:
     def notes(self) -> list[str]:
         """How it ended, what came of it, and what a reader of its figures must know."""
         drill = self.drill
-        said = (ending(drill), outage_sentence(drill), durability_sentence(drill))
-        noted = ((sentence, list(of(drill))) for sentence, of in _NOTES.items())
+        sentences = (ending(drill), outage_sentence(drill), durability_sentence(drill))
+        noted = ((sentence, list(subjects(drill))) for sentence, subjects in _NOTES.items())
         return [
-            *(f"{sentence}." for sentence in said if sentence),
+            *(f"{sentence}." for sentence in sentences if sentence),
             *(
                 sentence.format(listing(names, _NAMED_AT_MOST))
                 for sentence, names in noted
@@ -238,8 +240,8 @@ def _phase_rows(drill: Drill) -> Iterator[Row]:
         for client, operation, both in drill.clients:
             figures = both["phases"][phase["name"]]
             failed = figures["fail"] - figures["expired"]
-            whose = {"phase": name, "client": client["client"], "of": f"{operation}s"}
-            yield {**figures, **whose, "failed": failed}
+            labels = {"phase": name, "client": client["client"], "of": f"{operation}s"}
+            yield {**figures, **labels, "failed": failed}
 
 
 def _grid(
@@ -252,7 +254,7 @@ def _grid(
     return Grid(
         title=title,
         headers=tuple(column.header for column in columns),
-        rows=tuple(tuple(column.of(row) for column in columns) for row in rows),
+        rows=tuple(tuple(column.text(row) for column in columns) for row in rows),
         text=frozenset(column.header for column in columns if column.words),
         troubled=frozenset(n for n, row in enumerate(rows) if is_trouble(row)),
         sections=frozenset(sections),
@@ -301,7 +303,7 @@ def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
 
 
 def drills_table(matrix: DrillMatrix) -> Grid:
-    """One row a drill and system; a pair that was never run says so."""
+    """One row a drill and system; a pair that was never run is marked."""
     rows = []
     for key, (one, label) in product(matrix.drills, series_labels(matrix.series).items()):
         cells = [NOT_RUN, *[EN_DASH] * (len(_COLUMNS) - 1)]
@@ -310,7 +312,7 @@ def drills_table(matrix: DrillMatrix) -> Grid:
             row["lost"] = f"{worst(runs).figures['durability']['verdict']}: {durability_text(runs)}"
             if row["recovered"] is None:
                 row["longest_outage_s"] = None
-            cells = [column.of(row) for column in _COLUMNS]
+            cells = [column.text(row) for column in _COLUMNS]
         rows.append((f"{key.name}{scaled(key.scale)}", label, *cells))
     headers = ("drill", "system", *(column.header for column in _COLUMNS))
     words = {"drill", "system", *(column.header for column in _COLUMNS if column.words)}
@@ -325,8 +327,8 @@ def claims_table(matrix: DrillMatrix) -> Grid:
     for row in matrix.claims:
         words = (row["id"], row["claim"], row["source"], row["drill"].name, row["bound"])
         was_run = {one: (row["drill"], one) in matrix.cells for one in labels}
-        told = [_judged(row["verdicts"].get(one), was_run[one]) for one in labels]
-        rows.append((*words, *told))
+        verdicts = [_judged(row["verdicts"].get(one), was_run[one]) for one in labels]
+        rows.append((*words, *verdicts))
     return Grid("Claims", headers, tuple(rows), frozenset(headers))
 
 
@@ -343,15 +345,15 @@ def title_of_matrix(matrix: DrillMatrix) -> str:
 
 def finding_of_matrix(matrix: DrillMatrix) -> str:
     """What was found: in how many drills each system lost writes, or has them wrong."""
-    said = []
+    parts = []
     for one, label in row_labels(matrix.series).items():
-        cells = (runs for (_, of), runs in matrix.cells.items() if of == one)
-        said.append(f"{label} in {sum(bool(worst(runs).wrong) for runs in cells) or 'none'}")
-    return f"{title_of_matrix(matrix)}; writes lost or wrong: {', '.join(said)}"
+        cells = (runs for (_, series), runs in matrix.cells.items() if series == one)
+        parts.append(f"{label} in {sum(bool(worst(runs).wrong) for runs in cells) or 'none'}")
+    return f"{title_of_matrix(matrix)}; writes lost or wrong: {', '.join(parts)}"
 
 
 def recovery_text(run: DrillRun) -> str:
-    """How long until all was normal again, or why nobody can say.
+    """How long until all was normal again, or why that is not known.
 
     Of one that ran beside others only whether: a busy machine is slow to heal a store.
     """
@@ -367,13 +369,13 @@ def recovery_text(run: DrillRun) -> str:
 
 
 def durability_text(runs: Sequence[DrillRun]) -> str:
-    """What was lost, in the worst of the runs of a cell, and of how many runs that is said."""
+    """What was lost, in the worst of the runs of a cell, and how many of the runs agree."""
     run = worst(runs)
     counts = run.figures["durability"]
     unread = f"{counts['unread']} unread" if counts.get("unread") else "not read again"
     text = ", ".join(f"{n} {verdict}" for verdict, n in run.wrong.items())
     text = text or ("none lost" if counts["verdict"] == "pass" else unread)
-    alike = sum(each.figures["durability"]["verdict"] == counts["verdict"] for each in runs)
+    alike = sum(run.figures["durability"]["verdict"] == counts["verdict"] for run in runs)
     return text + (f", {alike} of {len(runs)} runs" if len(runs) > 1 else "")
 
 
@@ -391,6 +393,6 @@ def _p99(served: Row) -> str:
 def _judged(judged: Row | None, was_run: bool) -> str:
     if judged is None:
         return EN_DASH if was_run else NOT_RUN
-    of = "" if judged["runs"] == 1 else f" ({judged['runs_alike']} of {judged['runs']} runs)"
+    runs = "" if judged["runs"] == 1 else f" ({judged['runs_alike']} of {judged['runs']} runs)"
     evidence = f": {judged['evidence']}" if judged["evidence"] else ""
-    return f"**{judged['verdict']}**{of}{evidence}"
+    return f"**{judged['verdict']}**{runs}{evidence}"

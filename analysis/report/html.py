@@ -1,7 +1,7 @@
 """The page of a report, and of several beside each other: one HTML file that needs nothing else.
 
 First what was found, then charts, every sample, tables, and where it all comes from. Templates,
-style and script lie in `page/`. Whatever a bundle says is text: Jinja2 escapes it, data for the
+style and script lie in `page/`. Whatever a bundle contains is text: Jinja2 escapes it, data for the
 script is JSON in which no tag can begin, and the page's own policy lets nothing run but our script,
 which is known by its hash, and nothing be fetched.
 """
@@ -27,7 +27,7 @@ from markupsafe import Markup, escape
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.report.strip import strip_of
-from wanlat.analysis.section import Grid
+from wanlat.analysis.section import Grid, runs_of
 from wanlat.analysis.summary import Summary
 from wanlat.bundle import beneath
 from wanlat.bundle.documents import OUTCOMES, Manifest
@@ -42,7 +42,7 @@ LARGE = 700_000
 bytes, a tenth of a second each."""
 _COLOURS = 128
 _NAMED_AT_MOST = 6
-_KINDS = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "fails"}
+_KINDS: Mapping[str, str] = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "fails"}
 
 Fact = tuple[str, str]
 
@@ -119,7 +119,7 @@ def bundles_page(directory: Path, entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def live_page(directory: Path, report: str, latest: int) -> str:
-    """The page of a run that is under way, which asks its server how far that is."""
+    """The page of a run that is under way, which polls its server for how far that is."""
     own = {"name": directory.name, "directory": str(directory), "report": report}
     return _render("live.html.j2", "live", **own, latest=latest, follows=True)
 
@@ -128,7 +128,7 @@ def _render(template: str, *scripts: str, **given: Any) -> str:
     """A page with our style and script; `scripts`: more of ours."""
     css, js = (
         "".join((PAGE / name).read_text(encoding="utf-8") for name in names)
-        for names in (["page.css"], ["page.js", *(f"{each}.js" for each in scripts)])
+        for names in (["page.css"], ["page.js", *(f"{script}.js" for script in scripts)])
     )
     policy = {kind: _digest(text) for kind, text in (("css", css), ("js", js))}
     own = {"css": Markup(css), "js": Markup(js), "hashes": policy}  # ours, and no bundle's
@@ -190,16 +190,19 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
 
 
 def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
-    files = [(each, _bytes_of(each.paths[0])) for each in pictures]
+    files = []
+    for picture in pictures:
+        with beneath.opened(picture.paths[0]) as file:
+            files.append((picture, file.read()))
     is_large = letter != "" or sum(len(data) for _, data in files) > LARGE
     made = []
-    for each, data in files:
+    for picture, data in files:
         small = _with_palette(data) if is_large else data
         made.append(
             {
-                "stem": each.stem,
-                "anchor": f"chart-{letter}{each.stem}",
-                "title": each.title or each.stem,
+                "stem": picture.stem,
+                "anchor": f"chart-{letter}{picture.stem}",
+                "title": picture.title or picture.stem,
                 # Width and height stand in a PNG's header, big-endian.
                 "width": int.from_bytes(data[16:20]),
                 "height": int.from_bytes(data[20:24]),
@@ -207,11 +210,6 @@ def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
             }
         )
     return made
-
-
-def _bytes_of(path: Path) -> bytes:
-    with beneath.opened(path) as file:
-        return file.read()
 
 
 def _with_palette(png: bytes) -> bytes:
@@ -231,15 +229,12 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
         from wanlat.analysis.figures.drill.read import read_drill
 
         failures = read_drill(source)["failures"]
-        yield (
-            "drill",
-            f"{count(len(failures), 'failure')}" if failures else "passed",
-            bool(failures),
-        )
+        verdict = count(len(failures), "failure") if failures else "passed"
+        yield "drill", verdict, bool(failures)
     if isinstance(source, Matrix):
         complete, every = len(source.complete), len(source.points)
         yield "points", f"{complete} of {every} complete", complete < every
-    bundles = _bundles_of(source)
+    bundles = [bundle for _, bundle in runs_of(source)]
     series = list(dict.fromkeys(one for bundle in bundles for one in bundle.systems))
     yield "systems", ", ".join(series_labels(series).values()) or EN_DASH, False
     rtts = [bundle.measured_rtt for bundle in bundles if bundle.measured_rtt is not None]
@@ -252,13 +247,13 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
     counts = _outcomes(bundles)
     if counts:
         rest = [f"{counts[name]:,} {name}" for name in OUTCOMES[1:] if counts[name]]
-        all_ok = f"{counts.total():,}, all ok"
-        yield "samples", all_ok if not rest else f"{counts.total():,}: {', '.join(rest)}", False
+        outcomes = f": {', '.join(rest)}" if rest else ", all ok"
+        yield "samples", f"{counts.total():,}{outcomes}", False
     verdicts = [bundle.calibration.verdict for bundle in bundles if bundle.calibration]
     if verdicts:
         failed = verdicts.count("fail")
-        of = f" in {failed} of {len(verdicts)}" if failed and len(verdicts) > 1 else ""
-        yield CALIBRATION, f"failed{of}" if failed else "passed", failed > 0
+        share = f" in {failed} of {len(verdicts)}" if failed and len(verdicts) > 1 else ""
+        yield CALIBRATION, f"failed{share}" if failed else "passed", failed > 0
     elif bundles:
         yield CALIBRATION, "none stored", False
     if backend := source.manifest.backend:
@@ -266,22 +261,16 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
     yield "seed", str(EN_DASH if source.manifest.seed is None else source.manifest.seed), False
 
 
-def _bundles_of(source: Run | Matrix) -> list[Run]:
-    if isinstance(source, Run):
-        return [source]
-    return [point.bundle for point in source.complete if point.bundle is not None]
-
-
 def _outcomes(bundles: Sequence[Run]) -> Counter[str]:
-    found = Counter[str]()
+    counts = Counter[str]()
     for bundle in bundles:
         rows = bundle.timed
         if bundle.is_drill:
             from wanlat.analysis.figures.drill.read import read_drill
 
             rows = read_drill(bundle).requests
-        found.update({str(k): int(n) for k, n in rows["outcome"].value_counts().items() if n})
-    return found
+        counts.update({str(k): int(n) for k, n in rows["outcome"].value_counts().items() if n})
+    return counts
 
 
 def _claims(grid: Grid) -> Iterator[dict[str, str]]:
@@ -289,13 +278,11 @@ def _claims(grid: Grid) -> Iterator[dict[str, str]]:
     if not {"claim", "verdict"} <= set(grid.headers):
         return
     for row in grid.rows:
-        cells = {
-            key: "" if cell == EN_DASH else cell
-            for key, cell in zip(grid.headers, row, strict=True)
-        }
+        given = zip(grid.headers, row, strict=True)
+        cells = {key: "" if cell == EN_DASH else cell for key, cell in given}
         yield {
             "verdict": cells["verdict"],
-            "kind": next((k for one, k in _KINDS.items() if one == cells["verdict"]), "unsure"),
+            "kind": _KINDS.get(cells["verdict"], "unsure"),
             "text": cells["claim"],
             "of": cells.get("of", ""),
             "found": cells.get("found", "") or cells.get("decided by", ""),
@@ -304,7 +291,7 @@ def _claims(grid: Grid) -> Iterator[dict[str, str]]:
 
 
 def _named(line: str) -> Fact:
-    """A sentence, apart from whose it is: "PutObject: one round trip"."""
+    """A sentence, and before it its subject: "PutObject: one round trip"."""
     name, colon, rest = line.partition(": ")
     return (name, rest) if colon else ("", line)
 
@@ -339,7 +326,7 @@ def _facts(manifest: Manifest) -> Iterator[Fact]:
 def _programs(source: Run | Matrix) -> Iterator[dict[str, str]]:
     """Each system and what runs beside it: version, options, hash of its program; once."""
     seen = set()
-    for bundle in _bundles_of(source):
+    for _, bundle in runs_of(source):
         for entry in bundle.manifest.systems:
             for program in (entry, *entry.beside):
                 options = entry.options.items() if program is entry else ()
@@ -362,7 +349,7 @@ def _short(value: object) -> str:
 def _left_out(source: Run | Matrix) -> Iterator[str]:
     """What is in the bundle and in no figure."""
     phases, late, cut = Counter[str](), 0, 0
-    for bundle in _bundles_of(source):
+    for _, bundle in runs_of(source):
         phases.update(bundle.derived.get("uncounted", {}))
         late, cut = late + bundle.late, cut + bundle.truncated
     if phases:
@@ -379,52 +366,38 @@ def _left_out(source: Run | Matrix) -> Iterator[str]:
 
 def _calibration(source: Run | Matrix, images: Sequence[Mapping[str, Any]]) -> Any:
     """What every pair was requested to be, and was; None of a matrix, and where none is stored."""
-    found = source.calibration if isinstance(source, Run) else None
-    if found is None or not found.pairs:
+    calibration = source.calibration if isinstance(source, Run) else None
+    if calibration is None or not calibration.pairs:
         return None
-    headers = (
-        "system",
-        "from",
-        "to",
-        "requested RTT ms",
-        "measured median ms",
-        "least ms",
-        "most ms",
-        "error p99 ms",
-        "verdict",
-    )
     rows = []
-    for pair in found.pairs:
+    for pair in calibration.pairs:
         rtt, error, requested = pair.rtt_ms, pair.error_ms, pair.requested_rtt_ms
+        ends = display_system(pair.system), pair.source, pair.destination
+        wanted = EN_DASH if requested is None else f"{requested:g}"
         measured = (rtt.p50, rtt.min, rtt.max) if rtt else (None, None, None)
-        rows.append(
-            (
-                display_system(pair.system),
-                pair.source,
-                pair.destination,
-                EN_DASH if requested is None else f"{requested:g}",
-                *map(format_ms, (*measured, error.p99 if error else None)),
-                pair.verdict,
-            )
-        )
+        figures = map(format_ms, (*measured, error.p99 if error else None))
+        rows.append((*ends, wanted, *figures, pair.verdict))
     grid = Grid(
         title="Requested and measured RTT of every ordered pair",
-        headers=headers,
+        headers=(
+            *("system", "from", "to", "requested RTT ms", "measured median ms"),
+            *("least ms", "most ms", "error p99 ms", "verdict"),
+        ),
         rows=tuple(rows),
         text=frozenset(("system", "from", "to", "verdict")),
-        troubled=frozenset(n for n, pair in enumerate(found.pairs) if pair.verdict != "pass"),
+        troubled=frozenset(n for n, pair in enumerate(calibration.pairs) if pair.verdict != "pass"),
     )
     charts = [image for image in images if image["stem"] == CALIBRATION]
-    return {"verdict": found.verdict, "grid": grid, "charts": charts}
+    return {"verdict": calibration.verdict, "grid": grid, "charts": charts}
 
 
 def _definitions(summary: Summary) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for block in summary.blocks.values():
-        found |= getattr(block, "definitions", {})
+        definitions |= getattr(block, "definitions", {})
         section = getattr(block, "section", None)
-        found |= getattr(section, "definitions", {})
-    return found
+        definitions |= getattr(section, "definitions", {})
+    return definitions
 
 
 # -- runs beside each other ----------------------------------------------------------------------
@@ -442,7 +415,8 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
     for grids in tables.values():
         every = list(dict.fromkeys(header for _, grid in grids for header in grid.headers))
         words = [header for header in every if all(header in grid.text for _, grid in grids)]
-        keys = [each for each in ("claim", "of") if each in every] if "verdict" in every else words
+        named = [header for header in ("claim", "of") if header in every]
+        keys = named if "verdict" in every else words
         figures = [header for header in every if header not in keys]
         if not figures:
             continue
@@ -451,9 +425,10 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
             names = _without_versions(summaries[run])
             for row in grid.rows:
                 cells = dict(zip(grid.headers, row, strict=True))
-                key = tuple(names.get(c, c) for c in (cells.get(each, EN_DASH) for each in keys))
+                values = [cells.get(header, EN_DASH) for header in keys]
+                key = tuple(names.get(value, value) for value in values)
                 rows.setdefault(key, {})[run] = cells
-        likely = [n for n, each in enumerate(figures) if "[95" in each or each == "verdict"]
+        likely = [n for n, figure in enumerate(figures) if "[95" in figure or figure == "verdict"]
         title = grids[0][1].title
         yield {
             "title": title.removesuffix(f": {summaries[grids[0][0]].title}"),
@@ -464,8 +439,8 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
                     "name": figure,
                     "kind": "w" if figure in words else "n",
                     "rows": [
-                        (key, [of.get(n, {}).get(figure, EN_DASH) for n in range(len(summaries))])
-                        for key, of in rows.items()
+                        (key, [row.get(n, {}).get(figure, EN_DASH) for n in range(len(summaries))])
+                        for key, row in rows.items()
                     ],
                 }
                 for figure in figures
@@ -475,7 +450,7 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
 
 def _without_versions(summary: Summary) -> dict[str, str]:
     """The name of each system by its label: versions may be what is compared."""
-    series = {one for bundle in _bundles_of(summary.source) for one in bundle.systems}
+    series = {one for _, bundle in runs_of(summary.source) for one in bundle.systems}
     return {label: display_system(one.system) for one, label in series_labels(list(series)).items()}
 
 
@@ -483,10 +458,10 @@ def _conditions(runs: Sequence[Mapping[str, Any]], summaries: Sequence[Summary])
     """What each run was measured under; what differs is marked."""
     from wanlat.analysis.compare.conditions import conditions_of  # for few pages, and much of it
 
-    said = [conditions_of(summary.source) for summary in summaries]
-    names = list(dict.fromkeys(name for each in said for name in each))
+    stated = [conditions_of(summary.source) for summary in summaries]
+    names = list(dict.fromkeys(name for conditions in stated for name in conditions))
     values = [
-        tuple(_short(each[n]) if each.get(n) is not None else EN_DASH for each in said)
+        tuple(_short(own[n]) if own.get(n) is not None else EN_DASH for own in stated)
         for n in names
     ]
     pairs = [(name, its) for name, its in zip(names, values, strict=True) if set(its) != {EN_DASH}]

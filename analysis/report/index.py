@@ -1,7 +1,7 @@
 """The index of many bundles: what each request of each system takes, what each drill found.
 
 A table and a chart of round trips, and a table of drills. A row has the figures of every cluster
-that it was measured on, of three and more their mean, and says how many these are. Nothing is
+that it was measured on, of three and more their mean, and states how many these are. Nothing is
 ranked.
 """
 
@@ -34,10 +34,10 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     from wanlat.analysis.charts.index import draw
     from wanlat.analysis.charts.style import save
 
-    found = sorted({each for place in places for each in bundles_below(place)})
-    studies = [each for each in found if read_manifest(each).kind == "study"]
+    bundles = sorted({bundle for place in places for bundle in bundles_below(place)})
+    studies = [bundle for bundle in bundles if read_manifest(bundle).kind == "study"]
     used, lines = read_lines(studies)
-    drills = [each for each in found if read_manifest(each).kind == "drill"]
+    drills = [bundle for bundle in bundles if read_manifest(bundle).kind == "drill"]
     if not used and not drills:
         where = ", ".join(map(str, places))
         raise BundleError(
@@ -56,7 +56,7 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
             *([f"![Round trips of every operation]({CHART}.png)\n"] if lines else []),
             *map(markdown, grids),
             "Bundles:\n",
-            *(f"- [{path}]({path})" for path in dict.fromkeys(_whole(each, out) for each in used)),
+            *(f"- [{path}]({path})" for path in dict.fromkeys(_whole(own, out) for own in used)),
             *([f"- {count(len(drills), 'bundle')} of drills"] if drills else []),
         ]
     )
@@ -115,8 +115,8 @@ def _drills(matrix: DrillMatrix) -> Grid:
         for one in labels:
             runs = matrix.cells.get((key, one), ())
             verdict = runs and worst(runs).figures["durability"]["verdict"]
-            said = f"{verdict}: {durability_text(runs)}; {_recoveries(runs)}" if runs else NOT_RUN
-            cells.append(said)
+            cell = f"{verdict}: {durability_text(runs)}; {_recoveries(runs)}" if runs else NOT_RUN
+            cells.append(cell)
         rows.append((f"{key.name}{scaled(key.scale)}", key.topology, *cells))
     headers = ("drill", "topology", *labels.values())
     note = (
@@ -130,6 +130,6 @@ def _drills(matrix: DrillMatrix) -> Grid:
 def _recoveries(runs: Sequence[DrillRun]) -> str:
     """When all was normal again in each run: "back in 30.2 s, 58.6 s or not back"."""
     back = "back in "
-    said = dict.fromkeys(map(recovery_text, runs))
-    in_order = sorted(said, key=lambda text: not text.startswith(back))
+    texts = dict.fromkeys(map(recovery_text, runs))
+    in_order = sorted(texts, key=lambda text: not text.startswith(back))
     return " or ".join(in_order).replace(f" or {back}", ", ")

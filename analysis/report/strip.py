@@ -15,6 +15,7 @@ from wanlat.analysis.charts.style import styles
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.groups import in_order, positions
 from wanlat.analysis.names import series_labels
+from wanlat.analysis.section import runs_of
 from wanlat.bundle.documents import OUTCOMES, REMOTE
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, Series
@@ -58,11 +59,11 @@ def strip_of(sources: Sequence[tuple[str, Run | Matrix]]) -> dict[str, Any]:
     the order they were sent.
     """
     bundles = [
-        (" ".join(filter(None, (name, of))), bundle)
+        (" ".join(filter(None, (name, point))), bundle)
         for name, source in sources
-        for of, bundle in _bundles(source)
+        for point, bundle in runs_of(source)
     ]
-    listed = [(bundle, list(_lanes(bundle, of))) for of, bundle in bundles]
+    listed = [(bundle, list(_lanes(bundle, point))) for point, bundle in bundles]
     share = max(_FEWEST, MOST // max(1, sum(len(lanes) for _, lanes in listed)))
     lanes = []
     for bundle, its in listed:
@@ -108,8 +109,8 @@ def document(
 
 
 def since(columns: Mapping[str, list[Any]], zero_us: int) -> dict[str, list[Any]]:
-    """Columns whose instants count from `zero_us`."""
-    at = [None if each is None else each - zero_us for each in columns["at"]]
+    """Columns with instants counted from `zero_us`."""
+    at = [None if instant is None else instant - zero_us for instant in columns["at"]]
     return {**columns, "at": at}
 
 
@@ -134,14 +135,8 @@ def _evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     return chosen
 
 
-def _bundles(source: Run | Matrix) -> list[tuple[str, Run]]:
-    if isinstance(source, Run):
-        return [("", source)]
-    return [(point.name, point.bundle) for point in source.complete if point.bundle is not None]
-
-
-def _lanes(bundle: Run, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
-    """Each lane's rows, as little of them as tells which to show, and what the page says of it."""
+def _lanes(bundle: Run, point: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
+    """Each lane's rows, as few columns as are needed to choose which to show, and its facts."""
     if bundle.is_drill:
         from wanlat.analysis.figures.drill.requests import PHASES
 
@@ -151,13 +146,13 @@ def _lanes(bundle: Run, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
             of_client = rows["drill_client"] == client["client"]
             own = rows[of_client & (rows["operation"] == operation)]
             name = f"{operation}s of {client['client']}"
-            yield drill.series, own, {"name": name, "of": of, "open": False}
+            yield drill.series, own, {"name": name, "of": point, "open": False}
         return
     groups = positions(bundle.timed)
     for group in in_order(groups, bundle):
         facts = {
             "name": with_placement(group.endpoint, group.placement),
-            "of": of,
+            "of": point,
             "open": group.placement == REMOTE,
         }
         yield group.series, bundle.timed.iloc[groups[group]], facts
@@ -166,10 +161,10 @@ def _lanes(bundle: Run, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
 def _shown(bundle: Run, lanes: Sequence[pd.DataFrame], most: int) -> list[dict[str, list[Any]]]:
     """The columns of what is shown of each lane, read at once."""
     kept = [
-        each.index[
-            thinned((each["outcome"] != OUTCOMES[0]).to_numpy(), _finite(each["total_ns"]), most)
+        lane.index[
+            thinned((lane["outcome"] != OUTCOMES[0]).to_numpy(), _finite(lane["total_ns"]), most)
         ]
-        for each in lanes
+        for lane in lanes
     ]
     if not kept:
         return []
@@ -180,29 +175,32 @@ def _shown(bundle: Run, lanes: Sequence[pd.DataFrame], most: int) -> list[dict[s
         bundle.samples.loc[at, list(names)] if is_read else read_rows(bundle.directory, at, names)
     )
     columns = pd.DataFrame(columns_of(rows, bundle.is_drill), index=at, dtype=object)
-    return [{str(name): of.tolist() for name, of in columns.loc[each].items()} for each in kept]
+    return [
+        {str(name): values.tolist() for name, values in columns.loc[places].items()}
+        for places in kept
+    ]
 
 
 def columns_of(rows: pd.DataFrame, is_drill: bool) -> dict[str, list[Any]]:
     """What a page has of samples, `at` on the run's clock."""
     us = {name: _finite(rows[name]) / 1e3 for name in map(str, rows) if name.endswith("_ns")}
-    begun = us["due_ns"] if is_drill else us["start_ns"]
+    started = us["due_ns"] if is_drill else us["start_ns"]
     total = np.where(np.isnan(us["total_ns"]), us["elapsed_ns"], us["total_ns"])
     texts = rows["error"].astype(object).where(rows["error"].notna(), "").astype(str)
     columns: dict[str, list[Any]] = {
         "seq": _whole(_finite(rows["seq"])),
-        "at": _whole(begun),
+        "at": _whole(started),
         "connect": _whole(us["connect_ns"]),
         "first": _whole(us["first_byte_ns"]),
         "total": _whole(total),
         "network": _whole(us["network_error_ns"]),
-        "rtt": [each if math.isfinite(each) else None for each in _finite(rows["rtt_ms"]).tolist()],
+        "rtt": [ms if math.isfinite(ms) else None for ms in _finite(rows["rtt_ms"]).tolist()],
         "again": _whole(_finite(rows["retransmits"])),
-        "outcome": [OUTCOMES.index(each) for each in rows["outcome"].astype(str)],
+        "outcome": [OUTCOMES.index(outcome) for outcome in rows["outcome"].astype(str)],
         "error": [text[:_LONGEST_ERROR] for text in texts],
     }
     if is_drill:
-        columns["wait"] = _whole(us["start_ns"] - begun)
+        columns["wait"] = _whole(us["start_ns"] - started)
     return columns
 
 
@@ -219,13 +217,13 @@ def timeline(drill: Row) -> Row:
 
     return {
         "faults": [
-            {"name": fault_label(each), "begin": each["begin_s"], "end": each["end_s"]}
-            for each in drill["faults"]
+            {"name": fault_label(fault), "begin": fault["begin_s"], "end": fault["end_s"]}
+            for fault in drill["faults"]
         ],
         "phases": [
-            {"name": each["name"], "begin": each["begin_s"], "end": each["end_s"]}
-            for each in drill["phases"]
-            if each["begin_s"] is not None
+            {"name": phase["name"], "begin": phase["begin_s"], "end": phase["end_s"]}
+            for phase in drill["phases"]
+            if phase["begin_s"] is not None
         ],
     }
 
@@ -247,8 +245,8 @@ def _finite(column: pd.Series[Any]) -> NDArray[np.float64]:
 
 
 def _whole(values: NDArray[np.float64]) -> list[int | None]:
-    return [int(each) if math.isfinite(each) else None for each in np.rint(values).tolist()]
+    return [int(value) if math.isfinite(value) else None for value in np.rint(values).tolist()]
 
 
 def _short(values: list[Any]) -> Any:
-    return values[0] if values and all(each == values[0] for each in values) else values
+    return values[0] if values and all(value == values[0] for value in values) else values

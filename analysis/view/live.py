@@ -40,7 +40,7 @@ class Live:
         labs: list[tuple[str, str]] = []
         running = [("", ".")]
         if points is not None:
-            labs = [(each.name, each.status) for each in points.points]
+            labs = [(point.name, point.status) for point in points.points]
             running = [(e.name, e.directory) for e in points.points if e.status == "running"]
         for name, place in running:
             self._tails.setdefault(name, _Tail(self._directory / place)).read()
@@ -95,16 +95,16 @@ class _Tail:
     def drill(self) -> Mapping[str, Any]:
         """What was broken when, and the phases that were reached."""
         zero_ns = self._origin_ns or 0
-        begun = {e.subject: e.at_s(zero_ns) for e in self._events if e.kind == "phase"}
+        started = {e.subject: e.at_s(zero_ns) for e in self._events if e.kind == "phase"}
         now_s = max((event.at_s(zero_ns) for event in self._events), default=0.0)
         phases = [
-            {"name": name, "begin_s": begun[name], "end_s": max(begun[name], now_s)}
+            {"name": name, "begin_s": started[name], "end_s": max(started[name], now_s)}
             for name in PHASES
-            if name in begun
+            if name in started
         ]
         return timeline({**happened(self._events, zero_ns), "phases": phases})
 
-    def lanes(self, of: str) -> Iterator[Lane]:
+    def lanes(self, point: str) -> Iterator[Lane]:
         """The latest samples of each row; `of`: the point."""
         origin_ns = self._origin_ns
         zero_ns, names = origin_ns or self._zero_ns or 0, [*READ, "due_ns"]
@@ -112,7 +112,7 @@ class _Tail:
             series, name, is_open = key
             frame = pd.DataFrame.from_records(list(rows)).reindex(columns=names)
             columns = columns_of(frame, is_drill=origin_ns is not None)
-            facts = {"name": name, "of": of, "open": is_open}
+            facts = {"name": name, "of": point, "open": is_open}
             yield Lane(series, self._counts[key], facts, since(columns, round(zero_ns / 1e3)))
 
     @property
@@ -124,7 +124,7 @@ class _Tail:
         return read_events(self._directory)
 
     def _new(self) -> Iterator[Mapping[str, Any]]:
-        """The lines that are whole and new; none where the run has not begun or has ended."""
+        """The lines that are whole and new; none where the run has not started or has ended."""
         path = self._directory / "samples.jsonl"
         if not beneath.is_file(path):
             return

@@ -1,7 +1,7 @@
 """The local server of `wanlat view`: bundles below one directory, for one reader on this machine.
 
 It listens on the loopback alone, on a port that the kernel chooses, and answers only who knows the
-token in its address, and asks for it by that address: a page of somebody else that guesses the port
+token in its address, and requests it by that address: a page of somebody else that guesses the port
 has neither the token nor the right Host and Origin. It only reads. Pages are made of the bundles'
 data, never taken from them, and run no script but ours.
 """
@@ -51,38 +51,34 @@ class Shelf:
     directory: Path
     messages_of: MessagesOf
     address: str = ""
-    """Host and port that it is asked by."""
+    """Host and port that readers use."""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _pages: dict[Path, tuple[tuple[float, ...], str]] = field(default_factory=dict)
     _lives: dict[Path, Live] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Every bundle, the latest first: how a list has it. A damaged one says what is wrong."""
-        found: list[dict[str, Any]] = []
+        """Every bundle, the latest first: how a list has it. A damaged one has what is wrong."""
+        entries: list[dict[str, Any]] = []
         for path in self._manifests(self.directory, DEEPEST):
             place = path.relative_to(self.directory).as_posix()
             try:
                 manifest = read_manifest(path)
             except BundleError as error:
-                found.append(
-                    {"place": place, "why": str(error), "started": "", "status": "damaged"}
-                )
+                damage = {"why": str(error), "started": "", "status": "damaged"}
+                entries.append({"place": place, **damage})
                 continue
-            spec = manifest.drill or manifest.study
-            systems = [each.name for each in manifest.systems or ()]
-            found.append(
-                {
-                    "place": place,
-                    "why": None,
-                    "kind": manifest.kind,
-                    "name": (spec and spec.name) or "",
-                    "systems": ", ".join(systems),
-                    "started": manifest.started or "",
-                    "status": manifest.status,
-                }
-            )
-        return sorted(found, key=lambda each: str(each["started"]), reverse=True)
+            entry = {
+                "place": place,
+                "why": None,
+                "kind": manifest.kind,
+                "name": (manifest.subject and manifest.subject.name) or "",
+                "systems": ", ".join(system.name for system in manifest.systems or ()),
+                "started": manifest.started or "",
+                "status": manifest.status,
+            }
+            entries.append(entry)
+        return sorted(entries, key=lambda entry: str(entry["started"]), reverse=True)
 
     def bundle(self, place: str) -> Path | None:
         """The bundle at a path below the directory; None where there is none, or it leads out."""
@@ -90,19 +86,14 @@ class Shelf:
         try:
             path = (root / place).resolve()
             inside = path.is_relative_to(root) and beneath.is_file(path / "manifest.json")
-        except (
-            BundleError,
-            OSError,
-            RuntimeError,
-            ValueError,
-        ):  # no name of a file, or links in a circle
-            return None
+        except (BundleError, OSError, RuntimeError, ValueError):
+            return None  # no name of a file, or links in a circle
         return path if inside else None
 
     def page(self, bundle: Path) -> str:
         """The report of a bundle, made once for each state of its files. Raises BundleError."""
-        files = [each for each in bundle.iterdir() if each.is_file()]
-        state = tuple(sorted(each.lstat().st_mtime for each in files))
+        files = [file for file in bundle.iterdir() if file.is_file()]
+        state = tuple(sorted(file.lstat().st_mtime for file in files))
         with self._lock:  # one drawing at a time: a run may be measuring beside us
             if self._pages.get(bundle, ((), ""))[0] != state:
                 self._pages[bundle] = (state, page_of(bundle, self.messages_of))
@@ -118,12 +109,12 @@ class Shelf:
             return [directory]  # a matrix's points are in its own report
         inner: list[Path] = []
         with suppress(OSError):  # what may not be read holds nothing for us
-            inner = [each for each in sorted(directory.iterdir()) if each.is_dir()] if depth else []
+            inner = [path for path in sorted(directory.iterdir()) if path.is_dir()] if depth else []
         return [
             path
-            for each in inner
-            if not each.is_symlink()
-            for path in self._manifests(each, depth - 1)
+            for child in inner
+            if not child.is_symlink()
+            for path in self._manifests(child, depth - 1)
         ]
 
 
@@ -178,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None if is_known else "the token is missing or wrong"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the address has the token in it."""
+        """Print nothing: the address has the token in it."""
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         self._answer("text/plain", f"{status.phrase}: {why}\n", status)

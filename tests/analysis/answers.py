@@ -20,7 +20,7 @@ def opened(path: Path) -> Run | Matrix:
 
 def answer_of(section: Section, path: Path) -> Answer:
     """The answer of a section to a bundle that has one."""
-    answer = section.of(opened(path))
+    answer = section.answer(opened(path))
     assert answer is not None
     return answer
 

@@ -138,4 +138,4 @@ def test_one_cluster_has_a_row_and_without_a_price_there_is_none(tmp_path: Path)
     assert "limits" not in {table.key for table, _ in answer.tables}
     assert answer.charts().keys() == {"advice"}
     write_envelope(tmp_path / "b", timeouts=timeouts(1000.0))
-    assert ADVICE.of(read_run(tmp_path / "b")) is None
+    assert ADVICE.answer(read_run(tmp_path / "b")) is None

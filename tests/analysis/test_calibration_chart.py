@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from chart_checks import assert_apart, texts_of
 from matplotlib.figure import Figure
 
 from wanlat.analysis.charts import calibration, style
-from wanlat.bundle.errors import BundleError
 
 PROBABILITIES = [0.01, 0.25, 0.5, 0.75, 0.99]
 
@@ -109,9 +106,3 @@ def test_a_rate_that_could_not_be_measured_is_marked() -> None:
     figure = calibration.draw(made)
     assert len(figure.axes) == 4
     assert len(marks(figure, "x", style.ALARM, panel=2)) == 1
-
-
-def test_a_place_that_cannot_be_written_is_an_error_of_ours(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(BundleError, match="cannot be written"):
-        style.save_as(Figure(), tmp_path / "file" / "a.png")

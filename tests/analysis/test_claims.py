@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bundles import GARAGE, MINIO, Store, write_load, write_sweep
+from tests.bundles import GARAGE, MINIO, write_load, write_sweep
 from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.statistics import of_estimates
@@ -252,10 +252,10 @@ def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
 
 
 def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) -> None:
-    speeds = {1: Store(), 4: Store(mean_ms={"GetObject": 22.8, "PutObject": 86.2})}
+    slowness = {1: 1.0, 4: 2.0}
 
     def point(directory: Path, series: tuple[str, str], at: Any) -> None:
-        write_load(directory, series=series, duration_s=6.0, store=speeds[at["nodes"]])
+        write_load(directory, series=series, duration_s=6.0, slowness=slowness[at["nodes"]])
 
     claim = {"id": "half", "claim": "four nodes do half", "rows": "load.systems.operations"}
     claim |= {"where": {"nodes": 4}, "over": {"nodes": 1}, "same": ["operation"]}

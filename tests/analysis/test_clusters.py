@@ -161,5 +161,5 @@ def test_what_decides_is_said_where_requests_differ_or_is_not_known() -> None:
 
 def test_clusters_at_one_rtt_have_no_round_trips_and_a_table_all_the_same() -> None:
     (column,) = CLUSTERS_ROUND_TRIPS.columns[-1:]
-    assert column.of({"ways": [], "rest": None}) == "–"
-    assert column.of({"ways": [], "rest": 1.0}) == "100 % other"
+    assert column.text({"ways": [], "rest": None}) == "–"
+    assert column.text({"ways": [], "rest": 1.0}) == "100 % other"

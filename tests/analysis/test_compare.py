@@ -462,7 +462,7 @@ def test_of_two_answers_one_is_enough_unless_it_is_strict(puts: list[RoundTrips]
 
 def test_sentences_on_latencies_have_their_unit(latencies: Any) -> None:
     (endpoint, *_) = held(latencies(), latencies()).endpoints
-    said = [sentence(each) for each in endpoint["changes"] if each.of.unit == "ms"]
+    said = [sentence(each) for each in endpoint["changes"] if each.definition.unit == "ms"]
     assert len(said) == 2
     for text in said:
         assert re.search(r"\d ms, .*\(threshold [\d.]+ ms\)", text), text

@@ -112,14 +112,6 @@ def test_what_is_wrong_is_told_with_its_place(
     assert str(bundle) in done.stderr and said in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_point_is_of_its_matrix(tmp_path: Path) -> None:
-    path = stored("matrix", tmp_path / "matrix") / "points.json"
-    with changing(path) as document:
-        document["points"][0]["directory"] = "../study"
-    with pytest.raises(BundleError, match=r"points\.0\.directory: String should match pattern"):
-        rendered(path.parent)
-
-
 def test_nothing_in_a_bundle_is_obeyed(tmp_path: Path) -> None:
     bundle = stored("study", tmp_path / "study")
     make_hostile(bundle)

@@ -13,8 +13,7 @@ import pytest
 from answers import answer_of, changing, notes_of
 from chart_checks import assert_apart
 
-from tests.bundles import MINIO, OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load, write_sweep
-from wanlat.analysis.charts import load as load_chart
+from tests.bundles import MINIO, OBJECT_BYTES, ZERO_NS, rows_of, write_load, write_sweep
 from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
 from wanlat.analysis.section import Answer
 from wanlat.bundle.errors import BundleError
@@ -121,7 +120,7 @@ def test_a_stall_is_felt_at_every_instant_at_which_the_probe_was_due(tmp_path: P
 
 
 def test_a_killed_runs_records_are_read_as_its_table_would_have_been(tmp_path: Path) -> None:
-    part = {"duration_s": 15, "store": Store(fails=0.01)}
+    part = {"duration_s": 15, "fails": 0.01}
     write_load(tmp_path / "table", **part)
     write_load(tmp_path / "raw", raw=True, **part)
     path = tmp_path / "raw" / "records" / "load-minio.raw"
@@ -146,7 +145,7 @@ def test_a_table_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_at_a_rate_latency_counts_from_when_requests_were_due(tmp_path: Path, one: Path) -> None:
-    rows = rows_of(Store(), duration_s=60)
+    rows = rows_of(duration_s=60)
     rows["due_ns"] = rows["start_ns"] - 5_000_000
     said = {"offered": {"workers": 16, "rate": 580.0}, "left_out": 7}
     write_load(tmp_path, rows=rows, duration_s=60, load=said | {"bottleneck": "97 % of its cores"})
@@ -164,9 +163,9 @@ def test_at_a_rate_latency_counts_from_when_requests_were_due(tmp_path: Path, on
 
 def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path: Path) -> None:
     def point(directory: Path, series: tuple[str, str], at: Mapping[str, Any]) -> None:
-        slower = Store(slowness=lambda _: 3.0 / at["nodes"])  # the second has the higher rate
+        slowness = 3.0 / at["nodes"]  # the second has the higher rate
         nodes = {"nodes": at["nodes"]}
-        write_load(directory, store=slower, series=series, duration_s=6.0, study=nodes)
+        write_load(directory, slowness=slowness, series=series, duration_s=6.0, study=nodes)
 
     study = {"name": "mixed-load", "load": {"workers": 16}}
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, study=study, systems=(MINIO,), write_point=point)
@@ -182,14 +181,3 @@ def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path
         assert_apart(figure)
         for axes, of in zip(figure.axes[::3], answer.figures.arrays, strict=True):
             assert axes.get_ylim()[1] > max(per_s.max() for per_s in of.per_s.values())
-
-
-@pytest.mark.parametrize(
-    ("ratios", "said"),
-    [((1.24, 3.9), "1.2 to 3.9"), ((123.6, 689.2), "124 to 689"), ((2, 2), "2.0")],
-)
-def test_a_title_writes_large_ratios_out(ratios: tuple[float, float], said: str) -> None:
-    rows = [{"probe_client": [{"median_ratio": ratio} for ratio in (*ratios, None)]}]
-    assert (
-        load_chart._found(rows) == f"Beside the load a request takes {said} times as long as alone"
-    )

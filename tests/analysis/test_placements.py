@@ -111,5 +111,5 @@ def test_a_matrix_without_predictions_has_no_such_section(tmp_path: Path) -> Non
     assert "placements" in summary.shown
     assert not {"clusters", "endpoints"} & summary.shown.keys()
     (tmp_path / "placements.json").unlink()
-    assert PLACEMENTS.of(read_matrix(tmp_path)) is None
+    assert PLACEMENTS.answer(read_matrix(tmp_path)) is None
     assert "endpoints" in summarize(read_matrix(tmp_path)).shown

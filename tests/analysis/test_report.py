@@ -67,7 +67,7 @@ def test_a_process_without_a_home_elsewhere_makes_the_same_bytes(tmp_path: Path)
     assert facts["home"].startswith("/")
     assert not Path(facts["home"]).exists()  # it went with the process
     modules = set(facts["modules"])
-    rooms = ("topologies", "emulator", "systems", "probes", "experiments", "proto", "commands")
+    rooms = ("emulator", "systems", "probes", "experiments", "proto", "commands")
     assert modules.isdisjoint(f"wanlat.{room}" for room in rooms)
     backends = {name for name in modules if name.startswith("matplotlib.backends.backend_")}
     assert backends == {"matplotlib.backends.backend_agg"}  # no window system is touched
@@ -95,7 +95,7 @@ def test_a_report_is_a_summary_tables_and_charts(make_bundle: MakeBundle) -> Non
     assert after.keys() - before.keys() == written
     assert {name: after[name] for name in before} == before
     assert json.loads(made.summary_path.read_text()) == made.summary.to_json()
-    assert "samples" not in vars(made.bundle)  # of millions, not every column is read
+    assert "samples" not in vars(made.summary.source)  # of millions, not every column is read
     widths = [image.imread(each).shape[1] for each in made.charts if each.suffix == ".png"]
     assert min(widths) >= 150 * 10  # fine enough to print: charts are ten inches wide
     page = (path / "tables.md").read_text()

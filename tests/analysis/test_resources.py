@@ -73,12 +73,14 @@ def test_the_busiest_node_is_compared_with_the_mean_of_all(directory: Path) -> N
     assert used(directory)[0]["busiest_node_over_mean"] == pytest.approx(2, abs=1e-3)
 
 
-def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
-    def point(directory: Path, series: tuple[str, str], at: Any) -> None:
-        directory.mkdir(parents=True)
-        write_bundle(directory, systems=(series,), endpoints=tuple(WAN_BYTES))
-        write_resources(directory, systems={series[0]: 25.0 * at["nodes"]}, requests=120)
+def point(directory: Path, series: tuple[str, str], at: Any) -> None:
+    """A cluster whose nodes take 25 MiB for each of them."""
+    directory.mkdir(parents=True)
+    write_bundle(directory, systems=(series,), endpoints=tuple(WAN_BYTES))
+    write_resources(directory, systems={series[0]: 25.0 * at["nodes"]}, requests=120)
 
+
+def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, systems=(BOB,), write_point=point)
     found = resources_of(read_matrix(tmp_path))
     assert found is not None
@@ -93,15 +95,13 @@ def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
 
 
 def test_what_no_node_sends_has_no_chart(tmp_path: Path) -> None:
-    def point(directory: Path, series: tuple[str, str], at: Any) -> None:
-        directory.mkdir(parents=True)
-        write_bundle(directory, systems=(series,), endpoints=tuple(WAN_BYTES))
-        write_resources(directory, systems={series[0]: 25.0 * at["nodes"]}, requests=120)
+    def silent(directory: Path, series: tuple[str, str], at: Any) -> None:
+        point(directory, series, at)
         rows = pd.read_parquet(directory / "resources.parquet")
         rows.loc[rows.kind == "node", "tx_bytes"] = 0
         rows.to_parquet(directory / "resources.parquet")
 
-    write_sweep(tmp_path, {"nodes": [1, 2]}, systems=(BOB,), write_point=point)
+    write_sweep(tmp_path, {"nodes": [1, 2]}, systems=(BOB,), write_point=silent)
     found = resources_of(read_matrix(tmp_path))
     assert found is not None
     assert set(found.charts()) == {"resources-memory", "resources-cpu"}

@@ -61,9 +61,9 @@ def test_what_failed_and_points_whose_network_was_wrong_are_in_no_figure(tmp_pat
     assert failed["median_ms"] > 0.5
     (only,) = found.grids()
     assert len(only.troubled) == 1
-    assert GROWTH.of(read_matrix(tmp_path)) is None
+    assert GROWTH.answer(read_matrix(tmp_path)) is None
     write_sweep(tmp_path / "nodes", {"nodes": [1, 2]}, systems=(MINIO,))
-    assert SIZES.of(read_matrix(tmp_path / "nodes")) is None
+    assert SIZES.answer(read_matrix(tmp_path / "nodes")) is None
 
 
 def test_the_charts_of_several_clusters_are_over_them(tmp_path: Path) -> None:

@@ -135,8 +135,8 @@ def test_a_third_parameter_has_charts_of_its_own_and_no_common_axes_none(tmp_pat
 def test_what_a_point_warns_of_is_said_once(tmp_path: Path) -> None:
     path, text = tmp_path / "s", "minio: the network was off"
     sweep_of(path, {"nodes": [1, 2]}, manifest={"warnings": [f"minio-nodes-1: {text}", "hot"]})
-    manifest = path / "points" / "minio-nodes-1" / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"warnings": [text]}))
+    with changing(path / "points" / "minio-nodes-1" / "manifest.json") as manifest:
+        manifest["warnings"] = [text]
     notes = summarize(read_matrix(path)).to_json()["notes"]
     assert [each for each in notes if "off" in each or each == "hot"] == [
         "hot",
@@ -151,21 +151,19 @@ def test_clusters_of_one_mean_are_of_one_program(tmp_path: Path) -> None:
         *(path, {"nodes": [1, 2], "replicate": [1, 2]}), point_manifest={"systems": [store]}
     )
     assert sweep.mixed_programs == {}
-    manifest = path / "points" / "minio-nodes-2-replicate-2" / "manifest.json"
-    other = {"systems": [store | {"files": {"system.yaml": "b"}}]}
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | other))
+    with changing(path / "points" / "minio-nodes-2-replicate-2" / "manifest.json") as manifest:
+        manifest["systems"][0]["files"] = {"system.yaml": "b"}
     mixed = read_matrix(path)
     assert mixed.mixed_programs == {"minio": ["`system.yaml`"]}
     assert any("`system.yaml`" in note for note in summarize(mixed).to_json()["notes"])
 
 
 def test_clusters_of_several_programs_are_not_compared_as_one(tmp_path: Path) -> None:
-    path, parameters = tmp_path / "s", {"replicate": [1, 2]}
-    write_sweep(path, parameters, systems=(MINIO,))
+    path = tmp_path / "s"
+    write_sweep(path, {"replicate": [1, 2]}, systems=(MINIO,))
     conditions.read(path)
     for number in (1, 2):
-        manifest = path / "points" / f"minio-replicate-{number}" / "manifest.json"
-        own = {"systems": [{"name": "minio", "version": MINIO[1], "sha256": f"{number}" * 64}]}
-        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | own))
+        with changing(path / "points" / f"minio-replicate-{number}" / "manifest.json") as manifest:
+            manifest["systems"][0]["sha256"] = f"{number}" * 64
     with pytest.raises(BundleError, match="minio: its program"):
         conditions.read(path)

@@ -15,7 +15,7 @@ from wanlat.analysis.charts.sequence import charts_of, write_trace
 from wanlat.analysis.packets.record import Record
 from wanlat.analysis.trace import Trace, trace_of, traces_of
 from wanlat.analysis.trace_messages import Row
-from wanlat.analysis.trace_words import told
+from wanlat.analysis.trace_words import description
 from wanlat.bundle.errors import BundleError
 
 
@@ -137,7 +137,7 @@ def test_files_hold_every_message_and_the_path(tmp_path: Path) -> None:
     files = write_trace(trace, tmp_path / "out" / "trace")
     assert [file.suffix for file in files] == [".svg", ".png", ".json"]
     assert json.loads(files[-1].read_text()) == trace
-    lines = told(trace)
+    lines = description(trace)
     assert sum(" of 4 hops: " in line for line in lines) == 4
     assert lines[-1].startswith("answered after ")
 

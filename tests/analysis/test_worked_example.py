@@ -27,7 +27,7 @@ def test_it_has_its_table_its_json_its_sentence_and_its_chart(
     module = ModuleType(MODULE)
     monkeypatch.setitem(sys.modules, MODULE, module)
     exec(compile(source, MODULE, "exec"), module.__dict__)
-    registered = {**summary.SECTIONS, "drift": module.DRIFT.of}
+    registered = {**summary.SECTIONS, "drift": module.DRIFT.answer}
     monkeypatch.setattr(summary, "SECTIONS", registered)
     slower = [100.0] * 50 + [150.0] * 50
     bundle = make_bundle(systems=[GARAGE], values_ms={("garage", "GetObject"): slower})

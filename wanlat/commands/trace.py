@@ -148,13 +148,13 @@ def _draw(
     from wanlat.analysis.charts.sequence import stem as stem_of
     from wanlat.analysis.charts.sequence import write_trace
     from wanlat.analysis.trace import trace_of
-    from wanlat.analysis.trace_words import told
+    from wanlat.analysis.trace_words import description
     from wanlat.bundle.run import read_run
 
     bundle = read_run(directory, messages_of)
     traced = trace_of(bundle, _group(bundle, system, endpoint, placement), slowest=slowest)
     files = write_trace(traced, stem or directory / "charts" / stem_of(traced))
-    for line in [*told(traced), *(f"trace: {file}" for file in files)]:
+    for line in [*description(traced), *(f"trace: {file}" for file in files)]:
         inform(line)
     if as_json:
         emit({**traced, "bundle": str(directory), "files": [str(file) for file in files]})
