@@ -17,7 +17,7 @@ from wanlat.analysis.section import Answer, Figures, Row
 
 def draw(answer: Answer) -> Figure:
     """The chart of a matrix of placements."""
-    figures, found = answer.figures, answer.figures.arrays[0].found
+    figures, found = answer.figures, answer.figures.arrays[0].document
     ranks = sorted({row["rank"] for row in figures.rows})
     clusters = max(row["clusters"] for row in figures.rows)
     off = errors(figures.rows)

@@ -38,9 +38,9 @@ MIB = 2**20
 def test_a_verdict_needs_an_interval_on_one_side_of_the_bound(
     spec: dict[str, Any], value: float, ci95: tuple[float, float] | None, verdict: Verdict
 ) -> None:
-    assert Bound.of(spec).judge(value, ci95)[0] is verdict
+    assert Bound.from_claim(spec).judge(value, ci95)[0] is verdict
     if ci95 is not None and min(ci95) > 0:
-        assert Bound.of(spec).judge(value, ci95, is_ratio=True)[0] is verdict
+        assert Bound.from_claim(spec).judge(value, ci95, is_ratio=True)[0] is verdict
 
 
 def row(system: str, size: int, mean_ms: float, **more: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from envelope_bundles import write_envelope
 
+from tests.bundles import write_envelope
 from wanlat.analysis.claims import evaluated
 from wanlat.analysis.report import report
 from wanlat.analysis.report.claims import write_claims

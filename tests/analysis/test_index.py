@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from answers import changing
 from drill_bundles import stalled, write_drill
-from round_trips_bundles import Does, write_round_trips_bundle
 
+from tests.bundles import Does, write_round_trips_bundle
 from tests.command_line import here
 from wanlat.analysis.report.index import write_index
 from wanlat.bundle.errors import BundleError
