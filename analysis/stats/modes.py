@@ -101,8 +101,8 @@ def _guesses(latency_ms: Values, levels: Levels, width_ms: float, lowest_ms: flo
     for (x0, low), (x1, high) in combinations(zip(levels.rtt_ms, crowds, strict=True), 2):
         slope = ((high[None, :] - low[:, None]) / (x1 - x0)).ravel()
         lines.append(np.column_stack((slope, np.repeat(low, high.size) - slope * x0)))
-    indexes = np.concatenate(lines)
-    return indexes[(indexes[:, 0] > _MIN_SLOPE) & (indexes[:, 1] > lowest_ms)]
+    candidates = np.concatenate(lines)
+    return candidates[(candidates[:, 0] > _MIN_SLOPE) & (candidates[:, 1] > lowest_ms)]
 
 
 def _is_mode(
