@@ -1,8 +1,8 @@
-"""Claims: what somebody says of figures, and whether what was measured bears it out.
+"""Claims: statements about figures, and whether what was measured bears it out.
 
 A claim is data. It names rows of summary.json, a figure of theirs, maybe divided by the same figure
 of other rows, and a bound. One claim is about many rows as a rule (every size, every number of
-nodes): each is a comparison of its own, whose verdict rests on the 95 % interval of the figure. A
+nodes): each is a comparison, with a verdict that rests on the 95 % interval of the figure. A
 claim holds where all its comparisons do, and does not hold where one of them does not. All
 comparisons of a report are corrected for together (Holm), as one in twenty on the brink would be
 judged wrongly. docs/reference/claims.md has the keys.
@@ -47,7 +47,7 @@ Spec = Mapping[str, Any]
 
 SIGNIFICANCE = 0.05
 LEAST_DUE = 10
-"""Of a share of fewer requests nothing is said."""
+"""A share of fewer requests has no verdict."""
 ANY = "any"
 """Of a column of the rows that a figure is divided by: whatever it is."""
 
@@ -70,7 +70,7 @@ class Bound:
     outside: bool = False
 
     @classmethod
-    def of(cls, spec: Spec) -> Bound:
+    def from_claim(cls, spec: Spec) -> Bound:
         """That of a claim: `at_least`, `at_most`, `within` or `outside` (`[low, high]`)."""
         between = spec.get("within") or spec.get("outside")
         low, high = between or (spec.get("at_least", -math.inf), spec.get("at_most", math.inf))
@@ -96,7 +96,7 @@ class Bound:
             return decided, 0.0
         at = [value, *ci95, self.low, self.high]
         if is_ratio:
-            at = [math.log(each) if each > 0 else -math.inf for each in at]
+            at = [math.log(edge) if edge > 0 else -math.inf for edge in at]
         middle, least, most, *bounds = at
         # How many half intervals each bound is away, on its side of the figure.
         away = [
@@ -121,17 +121,22 @@ class Bound:
 def evaluated(specs: Iterable[Spec], summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The claims `specs`, evaluated on the blocks of a summary.json by their keys.
 
-    A row for each claim and each value that its conditions list (`of`): what the claim says, the
-    `bound` and the `verdict`, with `comparisons`: `where` tells one from the others, `value`,
+    A row for each claim and each value that its conditions list (`of`): the claim in words, the
+    `bound` and the `verdict`, with `comparisons`: `where` distinguishes them, `value`,
     `ci95`, `n` (requests, of the row and of the one it is divided by), `clusters` (how many it is
-    of), `p`, `p_corrected` and `verdict`. What cannot be tested says `why`, and compares nothing.
+    of), `p`, `p_corrected` and `verdict`. What cannot be tested has `why`, and compares nothing.
     """
     results = [result for spec in specs for result in _results(spec, summary)]
-    every = [each for result in results for each in result["comparisons"] if each["ci95"]]
-    for each, p in zip(every, holm([each["p"] for each in every]), strict=True):
-        each["p_corrected"] = p
+    every = [
+        comparison
+        for result in results
+        for comparison in result["comparisons"]
+        if comparison["ci95"]
+    ]
+    for judged, p in zip(every, holm([comparison["p"] for comparison in every]), strict=True):
+        judged["p_corrected"] = p
         if p >= SIGNIFICANCE:
-            each["verdict"] = Verdict.NOT_DECIDED
+            judged["verdict"] = Verdict.NOT_DECIDED
     for result in results:
         if result["comparisons"]:
             result["verdict"] = _verdict(result["holds_for"], result["comparisons"])
@@ -140,8 +145,8 @@ def evaluated(specs: Iterable[Spec], summary: Mapping[str, Any]) -> list[dict[st
 
 def _verdict(holds_for: str, comparisons: Sequence[Row]) -> Verdict:
     """That of a claim which is meant of `all` or `most` of its comparisons."""
-    verdicts = [each["verdict"] for each in comparisons]
-    hold, do_not = (verdicts.count(each) for each in (Verdict.HOLDS, Verdict.DOES_NOT_HOLD))
+    verdicts = [comparison["verdict"] for comparison in comparisons]
+    hold, do_not = (verdicts.count(verdict) for verdict in (Verdict.HOLDS, Verdict.DOES_NOT_HOLD))
     needed = {"all": len(verdicts), "most": len(verdicts) // 2 + 1}[holds_for]
     if hold >= needed:
         return Verdict.HOLDS
@@ -151,11 +156,15 @@ def _verdict(holds_for: str, comparisons: Sequence[Row]) -> Verdict:
 def deciding(result: Row) -> Row | None:
     """The comparison clearest against the claim; where all hold, that which does least clearly."""
     every: Sequence[Row] = result["comparisons"]
-    same = [each for each in every if each["verdict"] == result["verdict"]]
+    same = [comparison for comparison in every if comparison["verdict"] == result["verdict"]]
     if result["verdict"] == Verdict.HOLDS:
-        return max(same, key=lambda each: float(each["p"]))
+        return max(same, key=lambda comparison: float(comparison["p"]))
     bound: Bound = result["bound"]
-    return min(same, key=lambda each: (bound.allows(each["value"]), each["p"]), default=None)
+    return min(
+        same,
+        key=lambda comparison: (bound.allows(comparison["value"]), comparison["p"]),
+        default=None,
+    )
 
 
 def rows_at(summary: Mapping[str, Any], path: str) -> list[Row]:
@@ -193,13 +202,13 @@ def _results(spec: Spec, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]
     where = spec.get("where") or {}
     lists = {name: values for name, values in where.items() if isinstance(values, list)}
     for values in product(*lists.values()):
-        of = dict(zip(lists, values, strict=True))
-        chosen = _matching(rows, {**where, **of})
-        compared = [each for row in chosen for each in _comparisons(spec, row, rows)]
+        selection = dict(zip(lists, values, strict=True))
+        chosen = _matching(rows, {**where, **selection})
+        compared = [comparison for row in chosen for comparison in _comparisons(spec, row, rows)]
         yield {
             **{key: spec.get(key) for key in ("id", "claim", "source", "publication", *_FIGURE)},
-            "of": of,
-            "bound": Bound.of(spec),
+            "of": selection,
+            "bound": Bound.from_claim(spec),
             "holds_for": spec.get("holds_for") or "all",
             "verdict": Verdict.CANNOT_BE_TESTED if why else Verdict.NOT_DECIDED,
             "why": why,
@@ -222,7 +231,9 @@ def _comparisons(spec: Spec, row: Row, rows: Sequence[Row]) -> Iterator[dict[str
     if not over:
         yield _compared(spec, where, *estimate, [row])
         return
-    alike = [each for each in rows if all(each.get(name) == same[name] for name in same)]
+    alike = [
+        candidate for candidate in rows if all(candidate.get(name) == same[name] for name in same)
+    ]
     for base in _matching(alike, over):
         below = _estimate(base, spec)
         if base is not row and below is not None and min(estimate[0], below[0]) > 0:
@@ -239,7 +250,7 @@ def _compared(
     rows: Sequence[Row],
     clusters: int | None = None,
 ) -> dict[str, Any]:
-    verdict, p = Bound.of(spec).judge(value, ci95, is_ratio=bool(spec.get("over")))
+    verdict, p = Bound.from_claim(spec).judge(value, ci95, is_ratio=bool(spec.get("over")))
     clusters = clusters or min((int(row.get("clusters") or 1) for row in rows), default=1)
     return {
         "where": where,
@@ -260,29 +271,29 @@ def _over_clusters(spec: Spec, compared: Sequence[dict[str, Any]]) -> Iterator[d
     """
     names = (*(spec.get("clusters") or ()), REPLICATE)
     groups = dict[str, list[dict[str, Any]]]()
-    for each in compared:
-        where = {name: value for name, value in each["where"].items() if name not in names}
-        groups.setdefault(repr(where), []).append(each)
+    for comparison in compared:
+        where = {name: value for name, value in comparison["where"].items() if name not in names}
+        groups.setdefault(repr(where), []).append(comparison)
     for group in groups.values():
-        is_repeated = all(each["where"].get(REPLICATE) is not None for each in group)
+        is_repeated = all(member["where"].get(REPLICATE) is not None for member in group)
         if len(group) == 1 or not (spec.get("clusters") or is_repeated):
             yield from group
             continue
-        values = np.array([each["value"] for each in group])
+        values = np.array([member["value"] for member in group])
         values = np.log(values) if spec.get("over") else values
-        found = [float(values.mean()), *of_mean(values)]
-        value, low, high = map(math.exp, found) if spec.get("over") else found
+        figures = [float(values.mean()), *of_mean(values)]
+        value, low, high = map(math.exp, figures) if spec.get("over") else figures
         where = {key: value for key, value in group[0]["where"].items() if key not in names}
         yield _compared(spec, where, value, (low, high), [], len(group)) | {
-            "n": [sum(each) for each in zip(*(one["n"] for one in group), strict=True)]
+            "n": [sum(numbers) for numbers in zip(*(one["n"] for one in group), strict=True)]
         }
 
 
 def _counts(row: Row, spec: Spec) -> list[int]:
     """How many requests a row's figure rests on: without those that a late network delayed."""
-    found = below(row, str(spec["figure"]))
-    if isinstance(found, Mapping) and "attempted" in found:
-        return [due_of(found)]
+    figure = below(row, str(spec["figure"]))
+    if isinstance(figure, Mapping) and "attempted" in figure:
+        return [due_of(figure)]
     count = row.get("ok", row.get("n"))
     return [] if count is None or spec.get("exact") else [int(count) - int(row.get("late", 0))]
 
@@ -293,16 +304,16 @@ def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
     None where there is none.
     """
     name = str(spec["figure"])
-    found = below(row, name)
-    if isinstance(found, Mapping) and "attempted" in found:
-        found = _share_of_due(found)
-    if isinstance(found, Mapping):  # {"ratio": …, "ci95": …}
-        value, ci95 = found.get("ratio"), found.get("ci95")
+    figure = below(row, name)
+    if isinstance(figure, Mapping) and "attempted" in figure:
+        figure = _share_of_due(figure)
+    if isinstance(figure, Mapping):  # {"ratio": …, "ci95": …}
+        value, ci95 = figure.get("ratio"), figure.get("ci95")
     else:
-        value = found
+        value = figure
         usual = (f"{name}_ci95", f"{name.removesuffix('_ms')}_ci95_ms")
         columns = [spec["interval"]] if spec.get("interval") else usual
-        ci95 = next((row[each] for each in columns if row.get(each) is not None), None)
+        ci95 = next((row[column] for column in columns if row.get(column) is not None), None)
     per = below(row, str(spec["per"])) if spec.get("per") else 1.0
     if value is None or per is None:
         return None
@@ -326,14 +337,16 @@ def _share_of_due(requests: Row) -> Row | None:
 
 def _matching(rows: Sequence[Row], conditions: Mapping[str, Any]) -> list[Row]:
     """The rows that meet all conditions: a value, `any`, or a range."""
-    found = [
-        row for row in rows if all(_fits(row.get(name), each) for name, each in conditions.items())
+    chosen = [
+        row
+        for row in rows
+        if all(_fits(row.get(name), wanted) for name, wanted in conditions.items())
     ]
-    for name, each in conditions.items():
-        if isinstance(each, Mapping) and "largest_below" in each:
-            largest = max((row[name] for row in found), default=None)
-            found = [row for row in found if row[name] == largest]
-    return found
+    for name, condition in conditions.items():
+        if isinstance(condition, Mapping) and "largest_below" in condition:
+            largest = max((row[name] for row in chosen), default=None)
+            chosen = [row for row in chosen if row[name] == largest]
+    return chosen
 
 
 def _fits(value: Any, condition: Any) -> bool:
@@ -351,8 +364,8 @@ def _ranging(conditions: Mapping[str, Any], row: Row) -> dict[str, Any]:
     """What a row has in the columns of which its conditions leave a choice."""
     return {
         name: row.get(name)
-        for name, each in conditions.items()
-        if isinstance(each, Mapping) or each == ANY
+        for name, condition in conditions.items()
+        if isinstance(condition, Mapping) or condition == ANY
     }
 
 
@@ -379,13 +392,13 @@ class Claims:
         return {
             "definitions": _DEFINITIONS,
             "claims": [
-                {name: each[name] for name in ("id", "claim", "source", "of")}
-                | {"figure": _figure(each), "bound": str(each["bound"]), "why": each["why"]}
+                {name: result[name] for name in ("id", "claim", "source", "of")}
+                | {"figure": _figure(result), "bound": str(result["bound"]), "why": result["why"]}
                 | {
-                    "verdict": str(each["verdict"]),
-                    "comparisons": [*map(_json, each["comparisons"])],
+                    "verdict": str(result["verdict"]),
+                    "comparisons": [*map(_json, result["comparisons"])],
                 }
-                for each in self.results
+                for result in self.results
             ],
         }
 
@@ -401,7 +414,7 @@ class Claims:
             DECIDED_BY,
             corrected_for(measured),
             *([f"Claims on what this run did not measure: {left_out}."] if left_out else []),
-            *(f"Source: {each}" for each in sources if each),
+            *(f"Source: {source}" for source in sources if source),
         ]
         return [table_of(measured, "What is claimed, and whether it holds here", notes)]
 
@@ -428,7 +441,7 @@ def claims_block(
 def table_of(results: Sequence[Row], title: str, notes: Sequence[str] = ()) -> Grid:
     """The verdicts of `results`, each with what decides it."""
     headers = ("claim", "of", "verdict", "hold", "bound", "decided by", "clusters")
-    troubled = {n for n, each in enumerate(results) if each["verdict"] == Verdict.DOES_NOT_HOLD}
+    troubled = {n for n, result in enumerate(results) if result["verdict"] == Verdict.DOES_NOT_HOLD}
     words = frozenset(headers) - {"hold", "clusters"}
     rows = tuple(map(_row, results))
     return Grid(title, headers, rows, words, tuple(notes), frozenset(troubled))
@@ -455,12 +468,12 @@ def _row(result: Row) -> tuple[str, ...]:
     bound = f"{_figure(result)} {result['bound']}{meant}"
     if by is None:
         return *words, "not measured", EN_DASH, bound, EN_DASH, EN_DASH
-    verdicts = [each["verdict"] for each in result["comparisons"]]
+    verdicts = [comparison["verdict"] for comparison in result["comparisons"]]
     held = f"{verdicts.count(Verdict.HOLDS)} of {len(verdicts)}"
     counted = [f"n {_counted(by)}"] if by["n"] else []
-    said = ", ".join([_value(by), *counted, *filter(None, [_listed(by["where"])])])
+    evidence = ", ".join([_value(by), *counted, *filter(None, [_listed(by["where"])])])
     clusters = "one" if by["clusters"] == 1 else str(by["clusters"])
-    return *words, str(result["verdict"]), held, bound, said, clusters
+    return *words, str(result["verdict"]), held, bound, evidence, clusters
 
 
 def _figure(result: Row) -> str:
@@ -483,7 +496,9 @@ def _counted(comparison: Row) -> str:
 
 def _listed(values: Row) -> str:
     """ "2 nodes, read, 1KiB": a row's values in words; those that are unknown left out."""
-    known = {name: each for name, each in values.items() if each not in (None, "", "unknown", {})}
+    known = {
+        name: value for name, value in values.items() if value not in (None, "", "unknown", {})
+    }
     return ", ".join(_written(name, value) for name, value in known.items())
 
 

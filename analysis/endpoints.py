@@ -42,10 +42,10 @@ def row_names(present: Iterable[str]) -> dict[str, str]:
     Only what is present is named: where one API alone was measured, that row is "Get". A long name
     of a service has its method below.
     """
-    found = set(present)
+    measured = set(present)
     return {
-        endpoint: " ·\n".join(_in_lines(name) for name in row_of(endpoint) if name in found)
-        for endpoint in found
+        endpoint: " ·\n".join(_in_lines(name) for name in row_of(endpoint) if name in measured)
+        for endpoint in measured
     }
 
 
@@ -53,12 +53,14 @@ def endpoint_order(present: Iterable[str], study: Study | None = None) -> list[s
     """The endpoints that are `present`: those of one row together, the rows in order.
 
     The order is that of `study`, then of the rows above, then of the alphabet; a row stands where
-    the first of its endpoints belongs. `study` is a manifest's, whose "endpoints" are names or
+    the first of its endpoints belongs. The "endpoints" of `study` are names or
     requests written out.
     """
     listed = study.endpoints if study else ()
-    asked = [_called(each) if isinstance(each, Mapping) else str(each) for each in listed]
-    order = list(dict.fromkeys([*asked, *(name for row in _ROWS for name in row)]))
+    requested = [
+        _called(request) if isinstance(request, Mapping) else str(request) for request in listed
+    ]
+    order = list(dict.fromkeys([*requested, *(name for row in _ROWS for name in row)]))
     ranks = {name: rank for rank, name in enumerate(order)}
 
     def place(endpoint: str) -> tuple[int, tuple[str, ...], int]:
@@ -85,7 +87,7 @@ MEANING = "Local: the node that was asked holds a replica of the key; remote: it
 
 
 def is_known(placement: str) -> bool:
-    """Whether there is anything to say: not where a request has no key or the system is silent."""
+    """Whether it is known: not where a request has no key or the system is silent."""
     return placement != UNKNOWN
 
 

@@ -36,7 +36,7 @@ class Group(NamedTuple):
 
 
 class OfGroup:
-    """Figures of one group: they say whose they are."""
+    """Figures of one group: they name it."""
 
     group: Group
 
@@ -57,19 +57,19 @@ class OfGroup:
 
 
 def positions(samples: pd.DataFrame) -> dict[Group, NDArray[np.intp]]:
-    """Where the rows of each group stand in `samples`, whose words are categories; ascending."""
+    """Where the rows of each group stand in `samples`, with words as categories; ascending."""
     words: list[Any] = [samples[key].cat for key in _KEYS]
-    shape = [len(each.categories) for each in words]
+    shape = [len(word.categories) for word in words]
     # As few bits as do: 16 are sorted by radix, ten million rows in a tenth of a second.
     code = np.zeros(len(samples), dtype=np.min_scalar_type(math.prod(shape)))
-    for each, size in zip(words, shape, strict=True):
-        code = code * code.dtype.type(size) + each.codes.to_numpy(code.dtype)
+    for column, size in zip(words, shape, strict=True):
+        code = code * code.dtype.type(size) + column.codes.to_numpy(code.dtype)
     order = np.argsort(code, kind="stable")
-    found, begins = np.unique(code[order], return_index=True)
+    codes, begins = np.unique(code[order], return_index=True)
     groups = {}
-    for number, begin, end in zip(found, begins, [*begins, len(order)][1:], strict=True):
+    for number, begin, end in zip(codes, begins, [*begins, len(order)][1:], strict=True):
         at = np.unravel_index(number, shape)
-        names = [str(each.categories[place]) for each, place in zip(words, at, strict=True)]
+        names = [str(word.categories[place]) for word, place in zip(words, at, strict=True)]
         groups[Group(Series(names[0], names[1]), names[2], names[3])] = order[begin:end]
     return groups
 
@@ -80,7 +80,7 @@ def grouped(samples: pd.DataFrame) -> dict[Group, pd.DataFrame]:
 
 
 def timed(rows: pd.DataFrame) -> pd.DataFrame:
-    """The requests whose latency counts: they succeeded, and the network was not late for them."""
+    """The requests with latencies that count: successful ones, the network not being late."""
     return rows[(rows["outcome"] == "ok") & ~is_late(rows)]
 
 
@@ -99,7 +99,7 @@ def in_order(groups: Iterable[Group], bundle: Run) -> list[Group]:
     series = series_order((group.series for group in present), bundle.systems)
     names = endpoint_order((group.endpoint for group in present), bundle.manifest.study)
     rows = [list(row) for _, row in groupby(names, key=row_of)]
-    every = (Group(*each) for row in rows for each in product(series, row, PLACEMENTS))
+    every = (Group(*key) for row in rows for key in product(series, row, PLACEMENTS))
     return [group for group in every if group in present]
 
 

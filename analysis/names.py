@@ -65,7 +65,7 @@ def series_labels(series: Sequence[Series]) -> dict[Series, str]:
 
 
 def row_labels(series: Sequence[Series]) -> dict[Series, str]:
-    """The name of the system alone where that tells `series` apart, else the full label."""
+    """The name of the system alone where that distinguishes `series`, else the full label."""
     systems = [one.system for one in series]
     return {
         one: display_system(one.system) if systems.count(one.system) == 1 else label
@@ -74,7 +74,7 @@ def row_labels(series: Sequence[Series]) -> dict[Series, str]:
 
 
 def shortened(series: Iterable[Series]) -> list[str]:
-    """System and version in full, for those of `series` whose label does not hold the version."""
+    """System and version in full, for those of `series` with a label that lacks the version."""
     return [
         f"{display_system(one.system)} {one.version}"
         for one, label in series_labels(list(series)).items()
@@ -178,10 +178,10 @@ def estimate(key: str, figures: int = 3) -> Callable[[Mapping[str, Any]], str]:
 
 def below(row: Mapping[str, Any], key: str) -> Any:
     """The figure under a key with dots; None where there is none."""
-    found: Any = row
+    value: Any = row
     for part in key.split("."):
-        found = None if found is None else found.get(part)
-    return found
+        value = None if value is None else value.get(part)
+    return value
 
 
 def _signed(value: float) -> str:

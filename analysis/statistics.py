@@ -1,7 +1,7 @@
 """What is computed from the latencies of one endpoint, and by which definition.
 
 Only requests that succeeded come here; how many did not is counted elsewhere and never averaged in.
-docs/reference/statistics.md says why each definition was chosen and how well the intervals hold.
+docs/reference/statistics.md has why each definition was chosen and how well the intervals hold.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MIN_N_FOR_MEAN_INTERVAL = 20
 MAX_N_FOR_BOOTSTRAP = 2_000
 """With more, what resampling comes to is computed: faster, and the same within 3 % of the width."""
 MIN_N_FOR_P99 = 100
-"""With fewer, p99 lies between the two greatest samples and says nothing beyond the maximum."""
+"""With fewer, p99 lies between the two greatest samples and adds nothing to the maximum."""
 MILD_IQR, SEVERE_IQR = 1.5, 3.0
 """Interquartile ranges from the quartiles, beyond which an outlier is mild, and severe."""
 
@@ -122,11 +122,11 @@ def _reaching(
     values_ms: Values, least_ms: Values, interval: Callable[[Values], Interval | None]
 ) -> Interval | None:
     """The interval of values that may have been anything down to `least_ms`."""
-    found = interval(values_ms)
-    if found is None or least_ms.sum() == values_ms.sum():
-        return found
+    usual = interval(values_ms)
+    if usual is None or least_ms.sum() == values_ms.sum():
+        return usual
     lower = interval(least_ms)
-    return found if lower is None else (min(lower[0], found[0]), found[1])
+    return usual if lower is None else (min(lower[0], usual[0]), usual[1])
 
 
 def percentiles(values: Values, percents: Sequence[float]) -> list[float]:
@@ -200,8 +200,10 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
     estimate = float(np.mean(over) / np.mean(under))
     if min(over.size, under.size) < MIN_N_FOR_RATIO or 0 in (np.ptp(over), np.ptp(under)):
         return Ratio(estimate, None)
-    whole = (_mean_and_error(each, np.ones((1, each.size), np.int64)) for each in (over, under))
-    error = math.hypot(*(each[0, 1] for each in whole))
+    whole = (
+        _mean_and_error(values, np.ones((1, values.size), np.int64)) for values in (over, under)
+    )
+    error = math.hypot(*(pair[0, 1] for pair in whole))
     if max(over.size, under.size) > _MAX_N_FOR_BOOTSTRAP:
         return _around(estimate, -Z95 * error, Z95 * error)
     rng = np.random.default_rng(list(seed))
@@ -222,7 +224,9 @@ def of_estimates(over: Estimate, under: Estimate) -> Ratio:
     estimate = over[0] / under[0]
     if over[1] is None or under[1] is None or min(*over[1], *under[1]) <= 0:
         return Ratio(estimate, None)
-    top, bottom = ([math.log(one / each[0]) for one in each[1] or ()] for each in (over, under))
+    top, bottom = (
+        [math.log(one / estimate[0]) for one in estimate[1] or ()] for estimate in (over, under)
+    )
     return _around(estimate, -math.hypot(top[0], bottom[1]), math.hypot(top[1], bottom[0]))
 
 

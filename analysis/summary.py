@@ -23,7 +23,6 @@ from wanlat.analysis.figures.in_rtts import in_rtts_of
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, latency_of, rounded
 from wanlat.analysis.figures.load import LOAD
 from wanlat.analysis.figures.placements import PLACEMENTS
-from wanlat.analysis.figures.published import PUBLISHED
 from wanlat.analysis.figures.reclaim import RECLAIM
 from wanlat.analysis.figures.resources import resources_of
 from wanlat.analysis.figures.round_trips import ROUND_TRIPS
@@ -65,7 +64,6 @@ SECTIONS: Mapping[str, Callable[[Run | Matrix], Block | None]] = {
     "in_rtts": in_rtts_of,
     "round_trips": ROUND_TRIPS.answer,
     "drill": drill_report,
-    "published": PUBLISHED.answer,
     "sizes": SIZES.answer,
     "load": LOAD.answer,
     "growth": GROWTH.answer,
@@ -128,10 +126,10 @@ class Summary:
     def hidden(self) -> set[str]:
         """Keys of blocks with tables that a terminal gets only with `verbose`.
 
-        Those are of resource usage, and of what others published. A drill's own tables have what is
-        of interest of the latencies before its faults.
+        Those are of resource usage; a drill's own tables have what is of interest of the latencies
+        before its faults.
         """
-        hidden = {"resources", "published", *(["endpoints"] if "drill" in self.blocks else [])}
+        hidden = {"resources", *(["endpoints"] if "drill" in self.blocks else [])}
         return hidden & set(self.blocks)
 
     def grids(self) -> Iterator[tuple[str, Grid]]:

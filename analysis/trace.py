@@ -150,7 +150,9 @@ class _System:
     def _document(self, group: Group, sample: pd.Series[Any], links: Sequence[int]) -> Trace:
         record, ((system, version), endpoint, placement) = self.record, group
         client, target = str(sample["client"]), sample.get("target")
-        target_node = record.asked or client if target is None or pd.isna(target) else str(target)
+        target_node = (
+            record.target_node or client if target is None or pd.isna(target) else str(target)
+        )
         start, latency_ns = int(sample["start_ns"]), int(sample["total_ns"])
         rtt_ms, range_ms = self._rtt_ms(sample)
         requested_ms = 0.0 if pd.isna(sample["rtt_ms"]) else float(sample["rtt_ms"])

@@ -143,7 +143,6 @@ class Report(Open):
     drill: DrillResult | None = None
     matrix: Json | None = None
     in_rtts: Json | None = None
-    published: Json | None = None
     sizes: Json | None = None
     load: Json | None = None
     growth: Json | None = None

@@ -1,4 +1,4 @@
-"""The charts of endpoint latency: how long one request takes, and took where others published it.
+"""The chart of endpoint latency: how long one request takes.
 
 Requests of one endpoint may take one of several times, a round trip or more apart: each such mode
 has a bar to its median, as high as its share of the requests, and its requests as dots on it. Lines
@@ -33,16 +33,14 @@ from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.names import (
     EN_DASH,
     count,
-    digits,
     format_ms,
     listing,
     row_labels,
-    series_labels,
 )
-from wanlat.analysis.section import Answer, series_of
+from wanlat.analysis.section import Answer
 from wanlat.analysis.stats.modes import Clump, clumps
 from wanlat.analysis.summary import run_note
-from wanlat.bundle.run import Run, Series
+from wanlat.bundle.run import Run
 
 MODES_APART = 0.12
 """Width of the kernel that modes are found with, in RTTs: those of whole round trips stay apart,
@@ -58,7 +56,6 @@ _MOST_DOTS, _DOTS_AS_SHAPES = 5000, 2000
 picture of them."""
 _DOT_AREA = {"s": 7.0, "D": 6.0, "o": 9.0, "^": 11.0}
 """Of the same nominal size a triangle looks smaller than a square."""
-_NEAR = 2
 _HEADERS = ("median [95 %] ms", f"min {EN_DASH} max ms", "requests")
 
 Modes = Sequence[Clump]
@@ -218,55 +215,3 @@ def _draw(
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
         how: dict[str, Any] = {"ha": "right", "fontsize": TINY_PT, "bbox": ground}
         write(axes, text, (1, centre), -2, color=look.dark, **how)
-
-
-def draw_published(answer: Answer) -> Figure:
-    """The chart of the section `published`: in each row ours above theirs."""
-    rows, series = answer.figures.rows, answer.figures.series
-    labels, looks = row_labels(series), styles(series)
-    ratios = [row["mean_over_published"] for row in rows if row["mean_over_published"] is not None]
-    near = sum(1 / _NEAR <= ratio <= _NEAR for ratio in ratios)
-    publications = dict.fromkeys(answer.figures.arrays)
-    theirs = dict.fromkeys(Series(row["system"], row["published_version"]) for row in rows)
-    versions = ", ".join(series_labels(list(theirs)).values())
-    assert isinstance(answer.source, Run)
-    words = Words(
-        f"{near} of {len(ratios)} means are within a factor of {_NEAR} of those published in "
-        f"{' and '.join(str(publication.year) for publication in publications)}",
-        f"Latency of single requests · {answer.subject}",
-        "latency of one request, ms",
-        caption(
-            series,
-            {(series_of(row), row["placement"]) for row in rows},
-            "Filled: measured here, mean, with a line from the smallest to the greatest.",
-            *(
-                f"Outlined: {publication.by}, {publication.year} ({versions}), {publication.n} "
-                f"requests each, read off its charts to about ±{publication.read_off_ms:g} ms. "
-                f"{publication.note}"
-                for publication in publications
-            ),
-            rtt_sentence(answer.source, lines=False),
-            *error_sentences(answer.source),
-        ),
-    )
-    keys = ("mean_ms", "published_mean_ms", "published_max_ms")  # no outlier of ours sets the axis
-    limit = 1.1 * max(float(row[key]) for row in rows for key in keys if row[key] is not None)
-    beside = []
-    for row in rows:
-        ratio = row["mean_over_published"]
-        ms = format_ms(row["mean_ms"]), format_ms(row["published_mean_ms"], 0)
-        cells = (*ms, EN_DASH if ratio is None else digits(ratio, 3))
-        beside.append(Row(row["endpoint"], labels[series_of(row)], row["placement"], cells))
-    with applied():
-        headers = ("ours ms", "theirs", "ours / theirs")
-        figure, axes, centres = row_chart(words, beside, headers, 0.4)
-        axes.set_xlim(0, limit)
-        round_ticks(axes.xaxis, 8)
-        for row, centre in zip(rows, centres, strict=True):
-            for y, prefix in ((centre - BAR / 4, ""), (centre + BAR / 4, "published_")):
-                mean, low, high = (row[f"{prefix}{key}_ms"] for key in ("mean", "min", "max"))
-                if mean is not None:
-                    draw_bar(axes, mean, y, BAR / 2, looks[series_of(row)], ours=not prefix)
-                if low is not None and high is not None:
-                    axes.plot((low, min(high, limit)), (y, y), color=INK, lw=1.0, zorder=4)
-        return dress(figure, words, legend(series))

@@ -42,7 +42,6 @@ ones may reach to thousands of times, and all the rest would be pressed into a l
 panel."""
 _BETWEEN_TICKS = 0.11
 """At least, of a panel's width, of three panels in a row."""
-_THEIRS = SeriesStyle("#8a8a8a", "", "X", is_remote=True)
 
 
 @dataclass(frozen=True)
@@ -84,21 +83,16 @@ def draw_facets(
     scale: Scale,
     *,
     columns: int = 3,
-    theirs: Mapping[Series, str] | None = None,
     beneath: Callable[[Axes, str], None] = lambda _axes, _name: None,
 ) -> Figure:
-    """A chart with a panel for each that `dots` name; `beneath` draws under the marks of one.
-
-    Series in `theirs` are not ours: they are grey and dashed, with these labels.
-    """
-    theirs = theirs or {}
+    """A chart with a panel for each that `dots` name; `beneath` draws under the marks of one."""
     names = dict.fromkeys(dot.panel for dot in dots)
     panels = {name: [dot for dot in dots if dot.panel == name] for name in names}
-    ours = list(dict.fromkeys(dot.series for dot in dots if dot.series not in theirs))
+    series = list(dict.fromkeys(dot.series for dot in dots))
     placed = {(dot.series, dot.placement) for dot in dots}
-    looks = {**styles(ours), **dict.fromkeys(theirs, _THEIRS)}
+    looks = styles(series)
     lines = [(one, where) for one in looks for where in PLACEMENTS if (one, where) in placed]
-    words = replace(words, caption=caption(ours, placed, *words.caption))
+    words = replace(words, caption=caption(series, placed, *words.caption))
     columns = min(columns, len(panels))
     with applied():
         figure, axes_of = multiples(
@@ -115,8 +109,7 @@ def draw_facets(
                 if mine := [dot for dot in marks if (dot.series, dot.placement) == (one, where)]:
                     aside = scale.beside ** (number - (len(lines) - 1) / 2)
                     _draw(axes, mine, looks[one].at(where), aside)
-        entries = legend(ours, placed) + [(_THEIRS, label) for label in theirs.values()]
-        return dress(figure, words, entries)
+        return dress(figure, words, legend(series, placed))
 
 
 def panel_names(rows: Sequence[Row]) -> list[str]:

@@ -68,7 +68,7 @@ def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:
             line.endpoint,
             ", ".join(filter(None, (labels[line.series], line.topology, line.target))),
             line.placement,
-            (line.each(path_cell) or EN_DASH, line.clusters),
+            (line.per_cluster(path_cell) or EN_DASH, line.clusters),
         )
         for line in lines
     ]

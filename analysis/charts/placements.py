@@ -21,7 +21,7 @@ _MARK: dict[str, Any] = {"ms": 5, "lw": 1, "capsize": 2, "zorder": 3}
 
 def draw(answer: Answer) -> Figure:
     """The chart of a matrix of placements."""
-    figures, search = answer.figures, answer.figures.arrays[0].found
+    figures, search = answer.figures, answer.figures.arrays[0].document
     ranks = sorted({row["rank"] for row in figures.rows})
     clusters = max(row["clusters"] for row in figures.rows)
     off = errors(figures.rows)

@@ -110,19 +110,16 @@ def write(
     )
 
 
-def draw_bar(
-    axes: Axes, length: float, centre: float, height: float, look: SeriesStyle, *, ours: bool = True
-) -> None:
-    """A bar from zero; one of figures that are not ours is an outline."""
+def draw_bar(axes: Axes, length: float, centre: float, height: float, look: SeriesStyle) -> None:
+    """A bar from zero."""
     axes.barh(
         centre,
         length,
         height=height,
-        color=look.fill if ours else "white",
+        color=look.fill,
         edgecolor=look.dark,
-        hatch=look.hatch if ours else "",
-        linewidth=0.6 if ours else 0.9,
-        linestyle="-" if ours else "--",
+        hatch=look.hatch,
+        linewidth=0.6,
         zorder=2,
     )
 

@@ -19,7 +19,6 @@ from wanlat.analysis import statistics
 from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.endpoints import READ
-from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.figures.sizes import FRESH, ONE, RatioOf, over
 from wanlat.analysis.names import count, display_system, row_labels, size
 from wanlat.analysis.section import Answer, Figures, Row, series_of
@@ -27,11 +26,8 @@ from wanlat.analysis.statistics import Ratio
 from wanlat.analysis.stats import intervals
 from wanlat.analysis.stats.intervals import Interval, Values
 from wanlat.bundle import REPLICATE
-from wanlat.bundle.documents import REMOTE, UNKNOWN
+from wanlat.bundle.documents import REMOTE
 from wanlat.bundle.run import Series
-
-_PUBLISHED = "published"
-"""Stands for the system where a figure is a published one; its version then names the system."""
 
 _SAME = ("system", "version", "placement", "nodes", "operation", "object_bytes", "keys")
 
@@ -127,23 +123,8 @@ def _ratios(figures: Figures, of_two: RatioOf) -> Found | None:
         f"{text} times as long as {name}",
         f"mean time / {name}'s",
         f"Above 1: {name} is faster.{remote} ",
-        [*marks, *_published(figures, base)],
+        marks,
     )
-
-
-def _published(figures: Figures, base: Series) -> Iterator[Mark]:
-    """The published ratios to the same base, of the sizes and nodes that were measured here too."""
-    stored = {(e.system, e.nodes, e.operation, e.object_bytes): e for e in stored_estimates()}
-    for row in figures.rows:
-        place = (row["nodes"] or 0, row["operation"], row["object_bytes"])
-        under = stored.get((base.system, *place)) if series_of(row) == base else None
-        for (name, *where), other in stored.items():
-            if under and name != base.system and (*where,) == place:
-                ratio = statistics.of_estimates(
-                    (other.mean_ms, other.mean_ci95_ms), (under.mean_ms, under.mean_ci95_ms)
-                )
-                theirs = {**row, "system": _PUBLISHED, "version": name, "placement": UNKNOWN}
-                yield theirs, ratio.estimate, ratio.ci95
 
 
 def _range(values: Sequence[float]) -> str:
@@ -157,7 +138,7 @@ def _draw(series: Sequence[Series], subject: str, finding: Found, clusters: int)
 
     def place(mark: Mark) -> tuple[Any, ...]:
         row = mark[0]
-        rank = ranks.get(series_of(row), len(ranks))
+        rank = ranks[series_of(row)]
         return row["operation"] != READ, row["nodes"] or 0, rank, row["object_bytes"]
 
     dots = [
@@ -167,25 +148,14 @@ def _draw(series: Sequence[Series], subject: str, finding: Found, clusters: int)
         )
         for row, y, ci95 in sorted(marks, key=place)
     ]
-    theirs = {
-        dot.series: f"{_PUBLISHED}: {display_system(dot.series.version)}"
-        for dot in dots
-        if dot.series.system == _PUBLISHED
-    }
     words = Words(
         title,
         f"{subject} · means of single requests, none at the same time; bars: 95 %"
         + (f", over {count(clusters, 'cluster')}" if clusters else ""),
         "object size",
-        (
-            f"{reading}Lines stand a little beside each other.",
-            "Published: stored estimates of another machine and of old versions, one key written "
-            "again and again. Ratios compare across machines, times do not."
-            if theirs
-            else "",
-        ),
+        (f"{reading}Lines stand a little beside each other.",),
     )
     ticks = {float(row["object_bytes"]): size(row["object_bytes"]) for row, *_ in marks}
     scale = Scale(ticks, y_label, at=1.0 if reading else None, beside=1.06)
     columns = max(len({row["nodes"] for row, *_ in marks}), 2)
-    return draw_facets(words, dots, scale, columns=columns, theirs=theirs)
+    return draw_facets(words, dots, scale, columns=columns)

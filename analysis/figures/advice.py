@@ -57,13 +57,13 @@ def advice(bundle: Run) -> Figures | None:
     to another leader. `rule_ms`: up to which RTT its makers' rule allows the value. Arrays:
     `Measured`.
     """
-    found = read_document(bundle.directory, Envelopes)
+    envelopes = read_document(bundle.directory, Envelopes)
     limits = envelope(bundle)
-    if found is None or limits is None:
+    if envelopes is None or limits is None:
         return None
-    prices = {each.system: each.price for each in found.systems}
+    prices = {system.system: system.price for system in envelopes.systems}
     timeouts = {
-        each.name: [t.model_dump() for t in each.timeouts] for each in bundle.manifest.systems
+        system.name: [t.model_dump() for t in system.timeouts] for system in bundle.manifest.systems
     }
     return figures_of(_rows(limits, prices, timeouts))
 
@@ -81,25 +81,25 @@ def _rows(
 
 
 def _row(
-    of: Mapping[str, Any],
+    columns: Mapping[str, Any],
     timeouts: Sequence[Mapping[str, Any]],
     name: str,
     measured: Measured,
     varied: str = "",
 ) -> tuple[Row, Measured]:
     """The row of a value of timeout `name`, the others as they were."""
-    own = next(each for each in timeouts if each["name"] == name)
+    own = next(timeout for timeout in timeouts if timeout["name"] == name)
     kills, prices = measured.kills, measured.prices
     idle = np.array([p.idle_bytes / p.idle_s / 1e3 for p in prices if p.idle_s])
     idle_ci95 = of_mean(idle) if idle.size > 1 else None
     row = {
-        **of,
+        **columns,
         "timeouts": timeouts,
         "varied": varied,
         "timeout": name,
         "value_ms": own["ms"],
         "default_ms": own["default_ms"],
-        "with_ms": {each["name"]: each["ms"] for each in timeouts if each is not own},
+        "with_ms": {timeout["name"]: timeout["ms"] for timeout in timeouts if timeout is not own},
         "rtts": own.get("rtts"),
         "rule_ms": short(own["ms"] / own["rtts"], 6) if own.get("rtts") else None,
         "clusters": len(prices),
@@ -129,16 +129,16 @@ def _broken(limit: Row, tested: Tested) -> str | None:
         value = 100 * test.network.loss if axis == "loss" else getattr(test.network, f"{axis}_ms")
         is_there = outside is not None and np.isclose(value, outside, rtol=1e-4)
         if is_there and at(test.network, axis) == limit["at"]:
-            return next((each.broken for each in test.trials if each.broken), None)
+            return next((trial.broken for trial in test.trials if trial.broken), None)
     return None
 
 
 def _seconds(
-    name: str, prices: Sequence[Price], of: Callable[[Takeover], float | None]
+    name: str, prices: Sequence[Price], price_of: Callable[[Takeover], float | None]
 ) -> dict[str, Any]:
     """A time after a kill, with its interval; None where half of the kills had no end in time."""
     every = [
-        np.array([np.inf if (s := of(kill)) is None else s for kill in price.kills])
+        np.array([np.inf if (s := price_of(kill)) is None else s for kill in price.kills])
         for price in prices
         if price.kills
     ]
@@ -163,35 +163,35 @@ def over(matrix: Matrix, figures: Figures) -> Figures | None:
         for row, measured in zip(figures.rows, figures.arrays, strict=True)
         if row["point"] not in left_out
     ]
-    options = {each["option"] for row, _ in pairs for each in row["timeouts"]}
+    options = {timeout["option"] for row, _ in pairs for timeout in row["timeouts"]}
     others = tuple(p for p in figures.parameters if p != REPLICATE and p not in options)
     groups: dict[str, list[tuple[Row, Measured]]] = {}
     for row, measured in pairs:
-        values = [(each["name"], each["ms"]) for each in row["timeouts"]]
+        values = [(timeout["name"], timeout["ms"]) for timeout in row["timeouts"]]
         key = str((series_of(row), [row[name] for name in others], values))
         groups.setdefault(key, []).append((row, measured))
-    found = [_pooled(group, _in_question(pairs, group[0][0]), others) for group in groups.values()]
+    rows = [_pooled(group, _in_question(pairs, group[0][0]), others) for group in groups.values()]
     order = {series: place for place, series in enumerate(figures.series)}
 
     def place(pair: tuple[Row, Measured]) -> tuple[Any, ...]:
         row = pair[0]
         return order[series_of(row)], *(str(row[name]) for name in others), row["value_ms"]
 
-    pooled_figures = figures_of(sorted(found, key=place))
+    pooled_figures = figures_of(sorted(rows, key=place))
     return pooled_figures and replace(pooled_figures, parameters=others)
 
 
 def _in_question(pairs: Sequence[tuple[Row, Measured]], row: Row) -> str:
-    mine = [each["timeouts"] for each, _ in pairs if series_of(each) == series_of(row)]
+    mine = [other["timeouts"] for other, _ in pairs if series_of(other) == series_of(row)]
     varying = [
-        each["name"]
-        for number, each in enumerate(row["timeouts"])
+        timeout["name"]
+        for number, timeout in enumerate(row["timeouts"])
         if len({timeouts[number]["ms"] for timeouts in mine}) > 1
     ]
     by_itself = [
-        each["name"]
-        for each in row["timeouts"]
-        if each["name"] in varying and each.get("follows") not in varying
+        timeout["name"]
+        for timeout in row["timeouts"]
+        if timeout["name"] in varying and timeout.get("follows") not in varying
     ]
     return str([*by_itself, row["timeout"]][0])
 
@@ -208,9 +208,9 @@ def _pooled(
         [pooled(pairs) for pairs in by_limit.values()],
         [price for _, measured in group for price in measured.prices],
     )
-    of = {**series_of(first)._asdict(), **{key: first[key] for key in others}}
+    own = {**series_of(first)._asdict(), **{key: first[key] for key in others}}
     varied = ", ".join(f"{key} {first[key]}" for key in others if first[key] is not None)
-    return _row(of, first["timeouts"], name, whole, varied)
+    return _row(own, first["timeouts"], name, whole, varied)
 
 
 # -- what is said of them --------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _bounds(limit: Row) -> tuple[float, float]:
 
 
 def moved(limit: Row, usual: Row) -> Moved:
-    """Whether more or less holds than with the usual value, as far as both intervals say."""
+    """Whether more or less holds than with the usual value, as far as both intervals show."""
     (low, high), (usual_low, usual_high) = _bounds(limit), _bounds(usual)
     if low > usual_high:
         return "more"
@@ -254,10 +254,10 @@ def usual_of(rows: Sequence[Row]) -> Row:
 
 def by_question(rows: Sequence[Row]) -> list[list[Row]]:
     """The values of each system's timeout, at each combination of what a matrix varies besides."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault((series_of(row), row["timeout"], row["varied"]), []).append(row)
-    return [*found.values()]
+        groups.setdefault((series_of(row), row["timeout"], row["varied"]), []).append(row)
+    return [*groups.values()]
 
 
 def _named(row: Row) -> str:
@@ -314,18 +314,22 @@ def _moves(figures: Figures) -> Figures | None:
     """Every limit at every value, and what it is compared with the usual one."""
     if len(figures.rows) < 2:
         return None
-    found = []
+    changes = []
     for rows in by_question(figures.rows):
         usual = usual_of(rows)
-        known = {(each["axis"], each["at"]): each for each in usual["limits"]}
+        known = {(limit["axis"], limit["at"]): limit for limit in usual["limits"]}
         for row in rows:
             own = {key: row[key] for key in ("system", "version", *figures.parameters)}
             for limit in row["limits"]:
                 than = known.get((limit["axis"], limit["at"]))
                 way = None if than is None or row is usual else moved(limit, than)
-                of = {"timeout": row["timeout"], "value_ms": row["value_ms"], "what": _what(limit)}
-                found.append(({**own, **of, **limit, "moved": way}, None))
-    made = figures_of(found)
+                place = {
+                    "timeout": row["timeout"],
+                    "value_ms": row["value_ms"],
+                    "what": _what(limit),
+                }
+                changes.append(({**own, **place, **limit, "moved": way}, None))
+    made = figures_of(changes)
     return made and replace(made, parameters=figures.parameters)
 
 

@@ -8,9 +8,9 @@ disagree where either of these holds:
 2. more than one request in ten (and more than one at all) has a path that lies outside the
    interval, so widened, of the mode that its latency puts it in.
 
-Unexplained requests say nothing of round trips and contradict nothing; neither do those whose path
-is not known. The widening is for what the interval does not cover: a store that works while
-messages travel hides a part of a round trip. Modes whose widened intervals touch cannot be told
+Unexplained requests have no round trips and contradict nothing; neither do those with a path
+that is not known. The widening is for what the interval does not cover: a store that works while
+messages travel hides a part of a round trip. Modes with widened intervals that touch cannot be kept
 apart by paths, which are counts, and are taken together: two parallel lines are one length.
 """
 
@@ -29,7 +29,7 @@ from wanlat.analysis.stats.slopes import Indexes, Values
 WIDENED_BY = 0.1
 """Round trips by which an interval is widened before a path is sought in it."""
 STRAYS_AT_MOST = 0.1
-"""The share of requests whose path may lie outside the mode that their latency puts them in."""
+"""The share of requests with paths that may lie outside the modes that latency puts them in."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,20 @@ def compare(modes: Sequence[Mode], members: Indexes, chain: Values) -> Compariso
 
 def _lengths(modes: Sequence[Mode]) -> list[_Length]:
     """The modes by length, that of the main mode first."""
-    found: list[_Length] = []
-    for place, mode in sorted(enumerate(modes), key=lambda each: each[1].ci95):
+    lengths: list[_Length] = []
+    for place, mode in sorted(enumerate(modes), key=lambda entry: entry[1].ci95):
         low, high = mode.ci95
-        if found and low - found[-1].high <= 2 * WIDENED_BY:
-            last = found.pop()
+        if lengths and low - lengths[-1].high <= 2 * WIDENED_BY:
+            last = lengths.pop()
             main = max(last.main, mode, key=lambda mode: mode.share)
-            found.append(_Length([*last.places, place], main, last.low, max(last.high, high)))
+            lengths.append(_Length([*last.places, place], main, last.low, max(last.high, high)))
         else:
-            found.append(_Length([place], mode, low, high))
-    return sorted(found, key=lambda length: min(length.places))
+            lengths.append(_Length([place], mode, low, high))
+    return sorted(lengths, key=lambda length: min(length.places))
 
 
 def _most_frequent(values: Values) -> tuple[float, float]:
     """The most frequent of `values`, the smaller of several, and its share."""
-    found, counts = np.unique(values, return_counts=True)
+    distinct, counts = np.unique(values, return_counts=True)
     place = int(np.argmax(counts))
-    return float(found[place]), float(counts[place]) / values.size
+    return float(distinct[place]), float(counts[place]) / values.size

@@ -2,7 +2,7 @@
 
 The unit of evidence is a cluster. Each one's own estimate is one value, and Student's interval of
 their mean holds however few there are: a bootstrap of five clusters covers 82 times in 100 what it
-says it covers 95 times (tests/analysis/test_clusters.py).
+claims to cover 95 times (tests/analysis/test_clusters.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def over_clusters(matrix: Matrix, figures: Figures, names: Sequence[str]) -> Fig
     """Figures `names` of each endpoint over the clusters of a point; None without replicates.
 
     A cluster of which a figure does not exist (no request succeeded) is in `without`, and in no
-    estimate; one whose network was wrong is left out altogether. `spread` is the standard deviation
+    estimate; one on a wrong network is left out altogether. `spread` is the standard deviation
     of the first figure between clusters, a share of its mean. `hosts`: how many of them ran on each
     machine, where there are several machines. Arrays: the rows of the clusters.
     """
@@ -55,40 +55,40 @@ def over_clusters(matrix: Matrix, figures: Figures, names: Sequence[str]) -> Fig
     host_of = {point: host for host, points in hosts.items() for point in points}
     pairs = [(_row(rows, names, (*_KEYS, *others), host_of), rows) for rows in groups.values()]
     order = endpoint_order({row["endpoint"] for row, _ in pairs}, matrix.manifest.study)
-    found = figures_of(sorted(pairs, key=lambda pair: order.index(pair[0]["endpoint"])))
-    return None if found is None else replace(found, parameters=others)
+    ordered = figures_of(sorted(pairs, key=lambda pair: order.index(pair[0]["endpoint"])))
+    return None if ordered is None else replace(ordered, parameters=others)
 
 
 def with_rest(bundle: Run) -> Figures | None:
     """Round trips with their `rest`, the share that no line explains, and the `entry` itself."""
-    found = round_trips(bundle)
-    if found is None:
+    measured = round_trips(bundle)
+    if measured is None:
         return None
     rows = []
-    for row, entry in zip(found.rows, found.arrays, strict=True):
+    for row, entry in zip(measured.rows, measured.arrays, strict=True):
         rest = max(0.0, 1 - sum(mode["share"] for mode in row["modes"]))
         is_known = row["status"] is not Status.NO_NUMBER
         rows.append({**row, "entry": entry, "rest": rest if is_known else None})
-    return replace(found, rows=tuple(rows))
+    return replace(measured, rows=tuple(rows))
 
 
 def ways_over_clusters(matrix: Matrix, figures: Figures) -> Figures | None:
     """What requests take (`ways`), of all clusters of a point, and what has `decided` that."""
-    found = over_clusters(matrix, figures, ("rest",))
-    if found is None:
+    pooled = over_clusters(matrix, figures, ("rest",))
+    if pooled is None:
         return None
-    pairs = zip(found.rows, found.arrays, strict=True)
-    rows = ({**row, "ways": ways(of), "decided": decided(of)} for row, of in pairs)
-    return replace(found, rows=tuple(rows))
+    pairs = zip(pooled.rows, pooled.arrays, strict=True)
+    rows = ({**row, "ways": ways(array), "decided": decided(array)} for row, array in pairs)
+    return replace(pooled, rows=tuple(rows))
 
 
 def _row(
     rows: Sequence[Row], names: Sequence[str], keys: Sequence[str], host_of: Mapping[str, str]
 ) -> Row:
-    found: dict[str, Any] = {key: rows[0][key] for key in keys}
+    pooled: dict[str, Any] = {key: rows[0][key] for key in keys}
     on = Counter(host_of.get(row["point"], "unknown") for row in rows if host_of)
     values = [row[names[0]] for row in rows if row[names[0]] is not None]
-    found |= {
+    pooled |= {
         "clusters": len(values),
         "without": len(rows) - len(values),
         "n": sum(row["n"] for row in rows),
@@ -96,13 +96,13 @@ def _row(
     }
     for name in names:
         mine = np.array([row[name] for row in rows if row[name] is not None], dtype=np.float64)
-        found[name] = rounded(float(mine.mean())) if mine.size else None
-        found[f"{name}_ci95"] = [*map(rounded, of_mean(mine))] if mine.size > 1 else None
+        pooled[name] = rounded(float(mine.mean())) if mine.size else None
+        pooled[f"{name}_ci95"] = [*map(rounded, of_mean(mine))] if mine.size > 1 else None
     first = np.array(values, dtype=np.float64)
-    found["least"], found["most"] = (min(values), max(values)) if values else (None, None)
+    pooled["least"], pooled["most"] = (min(values), max(values)) if values else (None, None)
     is_known = first.size > 1 and first.mean() > 0
-    found["spread"] = rounded(float(first.std(ddof=1) / first.mean())) if is_known else None
-    return found
+    pooled["spread"] = rounded(float(first.std(ddof=1) / first.mean())) if is_known else None
+    return pooled
 
 
 ENOUGH = 5
@@ -116,7 +116,7 @@ def _range(figures: int) -> Callable[[Row], str]:
     return cell
 
 
-_WHOSE = (
+_SUBJECT = (
     ENDPOINT,
     Column("clusters", "{clusters}"),
     Column("hosts", lambda row: str(len(row["hosts"])) if row["hosts"] else None, optional=True),
@@ -158,7 +158,7 @@ CLUSTERS = Section(
     across=partial(over_clusters, names=("median_ms", "mean_ms")),
     rows="entries",
     columns=(
-        *_WHOSE,
+        *_SUBJECT,
         Column("median ms [95 %]", estimate("median_ms", 4)),
         Column("of one cluster", _range(4)),
         Column("mean ms [95 %]", estimate("mean_ms", 4)),
@@ -185,7 +185,7 @@ CLUSTERS_ROUND_TRIPS = replace(
     figures=with_rest,
     across=ways_over_clusters,
     columns=(
-        *_WHOSE,
+        *_SUBJECT,
         Column("round trips [95 %]", _ways_or_none, words=True),
     ),
     notes=(*_NOTES, DECIDED),

@@ -59,13 +59,13 @@ def envelope(bundle: Run) -> Figures | None:
     `limit` with `limit_ci95`, `inside`, `outside` and `back` are in the unit of the axis: ms, or
     percent. `back`: the greatest value that held coming from beyond. Arrays: `Tested`.
     """
-    found = read_document(bundle.directory, Envelopes)
-    return figures_of(_rows(bundle, found)) if found else None
+    document = read_document(bundle.directory, Envelopes)
+    return figures_of(_rows(bundle, document)) if document else None
 
 
-def _rows(bundle: Run, found: Envelopes) -> Iterator[tuple[Row, Tested]]:
+def _rows(bundle: Run, document: Envelopes) -> Iterator[tuple[Row, Tested]]:
     study = bundle.manifest.study or documents.Study()
-    by_name = {each.system: each for each in found.systems}
+    by_name = {system.system: system for system in document.systems}
     for series in bundle.systems:
         mine = by_name.get(series.system)
         for limit in mine.limits if mine else ():
@@ -76,10 +76,10 @@ def _rows(bundle: Run, found: Envelopes) -> Iterator[tuple[Row, Tested]]:
                     **series._asdict(),
                     **_of_limit(limit),
                     "clusters": 1,
-                    "trials": sum(len(each.trials) for each in mine.tests) if mine else 0,
-                    "lost": sum(each.lost for each in mine.tests) if mine else 0,
-                    "stale": sum(each.stale for each in mine.tests) if mine else 0,
-                    "restarted": sum(each.restarted for each in mine.tests) if mine else 0,
+                    "trials": sum(len(test.trials) for test in mine.tests) if mine else 0,
+                    "lost": sum(test.lost for test in mine.tests) if mine else 0,
+                    "stale": sum(test.stale for test in mine.tests) if mine else 0,
+                    "restarted": sum(test.restarted for test in mine.tests) if mine else 0,
                     "varied": "",
                     "by_default": not options,
                     "promise": _promise(study, mine),
@@ -107,12 +107,12 @@ def _of_limit(limit: EnvelopeLimit) -> dict[str, Any]:
         "back_ci95": None,
         "approached": limit.is_approached,
         "hysteresis": int(limit.has_hysteresis),
-        "changed": [in_unit(each) for each in limit.changed],
+        "changed": [in_unit(value) for value in limit.changed],
     }
 
 
 def at(network: Network, axis: str) -> str:
-    """Say what the rest of a network is, of which an axis is searched."""
+    """The rest of a network of which an axis is searched, in words."""
     parts = [] if axis == RTT else [f"RTT {network.rtt_ms:g} ms"]
     parts += [f"± {network.jitter_ms:g} ms"] if network.jitter_ms and axis != "jitter" else []
     parts += [f"{100 * network.loss:g} % lost"] if network.loss and axis != "loss" else []
@@ -121,14 +121,18 @@ def at(network: Network, axis: str) -> str:
 
 def _promise(study: documents.Study, mine: Envelope | None) -> str:
     spec = study.envelope or {}
-    told: Mapping[str, Any] = spec.get("promise") or {}
-    share, deadline = told.get("share"), told.get("deadline")
-    said = f"{share} of {told.get('rate', 0):g} requests a second are answered within {deadline}"
-    parts = [said, "no acknowledged write is lost"]
-    if mine and mine.leads and told.get("leader_stays"):
+    promise: Mapping[str, Any] = spec.get("promise") or {}
+    share, deadline = promise.get("share"), promise.get("deadline")
+    served = (
+        f"{share} of {promise.get('rate', 0):g} requests a second are answered within {deadline}"
+    )
+    parts = [served, "no acknowledged write is lost"]
+    if mine and mine.leads and promise.get("leader_stays"):
         parts.append("no other node comes to lead")
-    if told.get("cut") not in (None, "0ms", "0s", "0ns"):
-        parts.append(f"that again {told.get('recovery')} after a link was cut for {told['cut']}")
+    if promise.get("cut") not in (None, "0ms", "0s", "0ns"):
+        parts.append(
+            f"that again {promise.get('recovery')} after a link was cut for {promise['cut']}"
+        )
     return ", ".join(parts)
 
 
@@ -139,49 +143,49 @@ def over(matrix: Matrix, figures: Figures) -> Figures | None:
     for row, tested in zip(figures.rows, figures.arrays, strict=True):
         if row["point"] not in left_out:
             varied = ", ".join(f"{name} {row[name]}" for name in others if row[name] is not None)
-            key = *(str(row[each]) for each in ("system", "version", "axis", "at")), varied
+            key = *(str(row[column]) for column in ("system", "version", "axis", "at")), varied
             groups.setdefault(key, []).append(({**row, "varied": varied}, tested))
-    found = figures_of(pooled(pairs) for pairs in groups.values())
-    return None if found is None else replace(found, parameters=others)
+    limits = figures_of(pooled(pairs) for pairs in groups.values())
+    return None if limits is None else replace(limits, parameters=others)
 
 
 _SUMS = ("clusters", "trials", "lost", "stale", "restarted", "hysteresis")
 
 
 def _back(rows: Sequence[Row]) -> Row:
-    """How far it holds coming from beyond, over clusters of which most say so."""
-    logs = np.log([each["back"] for each in rows if each["back"]])
+    """How far it holds coming from beyond, over clusters if most of them have it."""
+    logs = np.log([row["back"] for row in rows if row["back"]])
     if 2 * logs.size <= len(rows) or logs.size < 2:
         return {"back": None, "back_ci95": None}
-    mean, *ends = (short(float(np.exp(each)), 6) for each in (logs.mean(), *of_mean(logs)))
+    mean, *ends = (short(float(np.exp(value)), 6) for value in (logs.mean(), *of_mean(logs)))
     return {"back": mean, "back_ci95": ends}
 
 
 def pooled(pairs: Sequence[tuple[Row, Tested]]) -> tuple[Row, Tested]:
-    """A limit of several clusters, whose rows are of the same axis at the same place."""
+    """A limit of several clusters, with rows of the same axis at the same place."""
     rows = [row for row, _ in pairs]
     first, known = rows[0], [row for row in rows if row["limit"] is not None]
     row: dict[str, Any] = {key: value for key, value in first.items() if key != "point"}
     if len(rows) == 1:
         return pairs[0]
     for key in ("inside", "outside"):
-        ends = [each[key] for each in known if each[key] is not None]
+        ends = [cluster[key] for cluster in known if cluster[key] is not None]
         row[key] = None if not ends else max(ends) if key == "outside" else min(ends)
     row |= {
-        **{key: sum(each[key] for each in rows) for key in _SUMS},
+        **{key: sum(cluster[key] for cluster in rows) for key in _SUMS},
         **_back(rows),
-        "changed": [value for each in rows for value in each["changed"]],
+        "changed": [value for cluster in rows for value in cluster["changed"]],
         "limit": None,
         "limit_ci95": None,
     }
     if 2 * len(known) > len(rows):
-        logs = np.log([each["limit"] for each in known])
+        logs = np.log([cluster["limit"] for cluster in known])
         low, high = of_mean(logs) if len(logs) > 1 else (logs[0], logs[0])
-        apart = max(np.log(each["outside"] / each["inside"]) for each in known) / 2
+        apart = max(np.log(cluster["outside"] / cluster["inside"]) for cluster in known) / 2
         row["limit"] = short(float(np.exp(logs.mean())), 6)
         row["limit_ci95"] = [short(float(np.exp(e)), 6) for e in (low - apart, high + apart)]
-    elif all(each["outside"] is None for each in rows):
-        row["inside"] = min(each["inside"] for each in rows)
+    elif all(cluster["outside"] is None for cluster in rows):
+        row["inside"] = min(cluster["inside"] for cluster in rows)
     tests = [test for _, tested in pairs for test in tested.tests]
     return _with_regions(row, Tested(tests, pairs[0][1].regions))
 
@@ -205,28 +209,28 @@ def placed(row: Row, regions: Sequence[Regions]) -> tuple[list[Regions], list[Re
 
 
 def _with_regions(row: Row, tested: Tested) -> tuple[Row, Tested]:
-    """Say of a limit of the RTT which pairs of regions are inside, and which are not."""
+    """A limit of the RTT with the pairs of regions that are inside, and that are not."""
     if row["axis"] != RTT or not tested.regions:
         return {**row, "regions": None}, tested
     inside, outside = placed(row, tested.regions)
-    said = f"{len(inside)} of {count(len(tested.regions), 'pair')} of regions are inside"
-    said += _named(inside)
+    text = f"{len(inside)} of {count(len(tested.regions), 'pair')} of regions are inside"
+    text += _named(inside)
     if outside:
-        said += f", and {len(outside)} are not{_named(outside)}"
-    return {**row, "regions": said}, tested
+        text += f", and {len(outside)} are not{_named(outside)}"
+    return {**row, "regions": text}, tested
 
 
 def _named(pairs: Sequence[Regions]) -> str:
-    said = [f"{a}{EN_DASH}{b} {pair.rtt_ms:g} ms" for pair in pairs for a, b in [pair.sites]]
-    return f" ({listing(said, _NAMED)})" if said else ""
+    texts = [f"{a}{EN_DASH}{b} {pair.rtt_ms:g} ms" for pair in pairs for a, b in [pair.sites]]
+    return f" ({listing(texts, _NAMED)})" if texts else ""
 
 
 def by_system(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each version of a system, at each combination of what a matrix varies."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault((series_of(row), row["varied"]), []).append(row)
-    return [*found.values()]
+        groups.setdefault((series_of(row), row["varied"]), []).append(row)
+    return [*groups.values()]
 
 
 def _tested(figures: Figures) -> Figures | None:
@@ -240,7 +244,7 @@ def _tested(figures: Figures) -> Figures | None:
                 **test.model_dump(exclude={"trials"}),
                 "held": sum(trial.held for trial in test.trials),
                 "n": len(test.trials),
-                "broken": next((each.broken for each in test.trials if each.broken), None),
+                "broken": next((trial.broken for trial in test.trials if trial.broken), None),
             },
             None,
         )
@@ -252,7 +256,7 @@ def _tested(figures: Figures) -> Figures | None:
 
 
 def _is_first(row: Row) -> bool:
-    """Whether it is the row of a cluster that says what is of all its limits."""
+    """Whether it is the row of a cluster that stands for all its limits."""
     return (row["axis"], row["at"]) == (RTT, "no loss")
 
 

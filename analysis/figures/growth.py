@@ -64,7 +64,7 @@ class Noise(NamedTuple):
 def medians(bundle: Run) -> Figures | None:
     """The median latency of each endpoint and placement of `bundle`, ms; None without one.
 
-    Of runs whose network was not as requested, of loads and of round trips there is none.
+    Of runs on a network that was not as requested, of loads and of round trips there is none.
     """
     requests = latency(bundle)
     if requests is None or not bundle.is_trusted or bundle.is_load or bundle.is_reclaim:
@@ -87,7 +87,7 @@ def has_two_modes(ms: Values) -> bool:
     """Whether latencies `ms`, shape (n,), are of two kinds, each as likely to hold the median.
 
     Where a store waits for an acknowledgement that its peer delays, part of its requests take 40 ms
-    and the others one: their median tells which part is greater, and not what growth costs. So:
+    and the others one: their median shows which part is greater, and not what growth costs. So:
     a gap in which latency at least doubles, with a fifth of the requests on either side.
     """
     values = np.sort(ms[ms > 0])

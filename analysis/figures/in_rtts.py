@@ -54,7 +54,7 @@ class InWords:
     A row has `rtt_ms`; `rtts`, the median latency over it, and its interval `ci95`; `round_trips`,
     the whole number that the figures support; what is known beforehand: `promised_round_trips` by
     the protocol, `least_round_trips` that replicas allow; None each where there is none; and its
-    `sentence`. `why_not` says why nothing is in RTTs, `asides` what a reader of the sentences must
+    `sentence`. `why_not` is why nothing is in RTTs, `asides` what a reader of the sentences must
     know; `calibration` is None where the network was not right.
     """
 
@@ -95,14 +95,14 @@ def _block(bundle: Run, entries: Sequence[EndpointSummary]) -> InWords:
         return InWords((), "No latency is given in RTTs: calibration failed.")
     sites = bundle.manifest.site_of_node
     oks = [entry.latency.n for entry in entries if entry.latency] or [0]
-    of = count(max(oks), "request")
-    of = of if min(oks) == max(oks) else f"{min(oks)} to {of}"
+    requests = count(max(oks), "request")
+    requests = requests if min(oks) == max(oks) else f"{min(oks)} to {requests}"
     agreed = calibration_sentence(bundle)
     if len(set(sites.values())) == 1:
         why = (
             "All nodes are in one site, so that latencies are in ms: there is no RTT between sites."
         )
-        aside = f"Medians of {of} to one cluster; another start may differ."
+        aside = f"Medians of {requests} to one cluster; another start may differ."
         return InWords(_rows(bundle, entries, {}), why, (aside,), agreed)
     labs = {entry.series.system: _rtt_of(bundle, entry.series.system) for entry in entries}
     known = [rtt for rtt in labs.values() if rtt is not None]
@@ -120,7 +120,7 @@ def _block(bundle: Run, entries: Sequence[EndpointSummary]) -> InWords:
     rtts_ms = {system: rtt.median_ms for system, rtt in labs.items() if rtt is not None}
     rows = _rows(bundle, entries, rtts_ms)
     asides = [
-        f"× RTT: median of {of} over the RTT measured between sites, "
+        f"× RTT: median of {requests} over the RTT measured between sites, "
         f"{range_ms(list(rtts_ms.values()))}. It is of one cluster: another start of a store may "
         "differ."
     ]
@@ -143,25 +143,26 @@ def _rows(
     for entry in entries:
         name = with_placement(entry.endpoint, entry.placement)
         name = f"{labels[entry.series]} {name}" if len(labels) > 1 else name
-        found: dict[str, Any] = {}
+        row: dict[str, Any] = {}
         if rtts_ms:
-            found = {
-                key: getattr(of.get(entry.group), "round_trips", None) for key, of in known.items()
+            row = {
+                key: getattr(by_group.get(entry.group), "round_trips", None)
+                for key, by_group in known.items()
             }
-            found["rtt_ms"] = rounded(rtts_ms[entry.series.system])
+            row["rtt_ms"] = rounded(rtts_ms[entry.series.system])
         if entry.latency is None:
-            said = "no request succeeded"
+            sentence = "no request succeeded"
         elif rtts_ms:
-            said = _in_rtts(entry, rtts_ms[entry.series.system], found, where)
+            sentence = _in_rtts(entry, rtts_ms[entry.series.system], row, where)
         else:
-            said = f"{format_ms(entry.latency.median_ms)} ms"
-        figures = {key: found.get(key) for key in _KEYS}
-        rows.append({**entry.group.row, **figures, "sentence": f"{name}: {said}."})
+            sentence = f"{format_ms(entry.latency.median_ms)} ms"
+        figures = {key: row.get(key) for key in _KEYS}
+        rows.append({**entry.group.row, **figures, "sentence": f"{name}: {sentence}."})
     return tuple(rows)
 
 
-def _in_rtts(entry: EndpointSummary, rtt_ms: float, found: dict[str, Any], where: str) -> str:
-    """`entry` in RTTs of `rtt_ms`, in words; its figures are put into `found`."""
+def _in_rtts(entry: EndpointSummary, rtt_ms: float, row: dict[str, Any], where: str) -> str:
+    """`entry` in RTTs of `rtt_ms`, in words; its figures are put into `row`."""
     figures = entry.latency
     assert figures is not None
     rtts = figures.median_ms / rtt_ms
@@ -171,7 +172,7 @@ def _in_rtts(entry: EndpointSummary, rtt_ms: float, found: dict[str, Any], where
         ends and [round(end / rtt_ms, 6) for end in ends]
         for ends in (figures.median_ci95_ms, figures.mean_ci95_ms)
     ]
-    found |= {"rtts": rounded(rtts), "ci95": intervals[0]}
+    row |= {"rtts": rounded(rtts), "ci95": intervals[0]}
     why = None
     if entry.is_biased:
         why = "not decided, because the machine was late when requests were slow or failed"
@@ -187,9 +188,9 @@ def _in_rtts(entry: EndpointSummary, rtt_ms: float, found: dict[str, Any], where
     if why is not None:
         bounds = EN_DASH.join(map(format_trips, intervals[0] or ()))
         return f"{format_trips(rtts)} × RTT{f' [{bounds}]' if bounds else ''}: {why}"
-    found["round_trips"] = number
+    row["round_trips"] = number
     none = f"no round trip, {where}" if where else "no round trip between sites"
-    against = _against(number, found["promised_round_trips"], found["least_round_trips"])
+    against = _against(number, row["promised_round_trips"], row["least_round_trips"])
     return f"{format_trips(rtts)} × RTT: {counted(number) if number else none}{against}"
 
 
@@ -221,18 +222,21 @@ def calibration_sentence(bundle: Run) -> str | None:
         return None
     requested = [p.requested_rtt_ms for p in distant or pairs if p.requested_rtt_ms is not None]
     errors_ms = [pair.error_ms for pair in pairs if pair.error_ms is not None]
-    errors = {"median": [each.p50 for each in errors_ms], "p99": [each.p99 for each in errors_ms]}
+    errors = {
+        "median": [error.p50 for error in errors_ms],
+        "p99": [error.p99 for error in errors_ms],
+    }
     worst = [
-        f"{format_ms(max(abs(error) for error in each))} ms ({what})"
-        for what, each in errors.items()
-        if each
+        f"{format_ms(max(abs(error) for error in values_ms))} ms ({what})"
+        for what, values_ms in errors.items()
+        if values_ms
     ]
     labs = len({pair.system for pair in pairs})
     span = (measured.low_pair_ms, measured.high_pair_ms)
-    found = (measured.median_ms,) if measured.is_uniform else span
+    values = (measured.median_ms,) if measured.is_uniform else span
     return (
         f"Instrument and network agree: RTT {'between sites' if distant else 'between nodes'} "
-        f"{range_ms(requested, '{:g}'.format)} requested, {range_ms(found)} measured; worst "
+        f"{range_ms(requested, '{:g}'.format)} requested, {range_ms(values)} measured; worst "
         f"delay error over {len(pairs)} pairs of nodes{f' in {labs} labs' if labs > 1 else ''}: "
         f"{', '.join(worst) or 'not recorded'}."
     )
@@ -252,7 +256,7 @@ def range_ms(values_ms: Sequence[float], written: Callable[[float], str] = forma
 
 
 def _rtt_of(bundle: Run, system: str) -> MeasuredRtt | None:
-    """RTT between sites in the lab of `system`, or in all where pairs do not say which."""
+    """RTT between sites in the lab of `system`, or in all where pairs name none."""
     if bundle.calibration is None:
         return None
     own = tuple(pair for pair in bundle.calibration.pairs if pair.system in (system, ""))

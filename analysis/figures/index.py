@@ -1,4 +1,4 @@
-"""What many bundles of round trips say, by operation, topology and system, cluster by cluster."""
+"""The round trips of many bundles, by operation, topology and system, cluster by cluster."""
 
 from __future__ import annotations
 
@@ -54,23 +54,25 @@ class Line:
         """How many clusters its figures are of."""
         return "one cluster" if len(self.rows) == 1 else f"{len(self.rows)} clusters"
 
-    def each(self, cell: Callable[[Row], str | None]) -> str:
-        """A cell that has what every cluster says, once where all say the same."""
+    def per_cluster(self, cell: Callable[[Row], str | None]) -> str:
+        """A cell that has the figures of every cluster, once where they are the same."""
         return "; ".join(dict.fromkeys(cell(row) or "" for row in self.rows))
 
     @property
     def headline(self) -> str:
         """What its requests take, with shares: of each cluster, of several of all of them."""
-        if len(self.rows) >= SEVERAL and (found := ways(self.rows)):
-            return ways_cell(found)
-        return self.each(lambda row: ways_cell(ways([row])) if row["modes"] else slope_cell(row))
+        if len(self.rows) >= SEVERAL and (lines := ways(self.rows)):
+            return ways_cell(lines)
+        return self.per_cluster(
+            lambda row: ways_cell(ways([row])) if row["modes"] else slope_cell(row)
+        )
 
     @property
     def latency(self) -> str:
         """The median latency at `RTT_MS`, ms, of each cluster; of several the range."""
-        points = [each.points for each in self.entries]
-        found = [each.latency_ms[abs(each.rtt_ms - RTT_MS) <= _NEAR_MS] for each in points]
-        ms = [float(np.median(each)) for each in found if each.size]
+        points = [entry.points for entry in self.entries]
+        near = [point.latency_ms[abs(point.rtt_ms - RTT_MS) <= _NEAR_MS] for point in points]
+        ms = [float(np.median(latencies)) for latencies in near if latencies.size]
         if len(ms) >= SEVERAL:
             ms = [min(ms), max(ms)]
             return f" {EN_DASH} ".join(dict.fromkeys(map(format_ms, ms)))
@@ -78,9 +80,9 @@ class Line:
 
 
 def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
-    """The bundles that have round trips, and what they say.
+    """The bundles that have round trips, and their figures.
 
-    Without those whose bucket was filled first: they ask what that changes.
+    Without those with a bucket that was filled first: that is another question.
     """
     used = list[Path]()
     cells = dict[tuple[Series, str, str, str, str], list[tuple[Row, RoundTrips]]]()
@@ -108,13 +110,13 @@ def read_lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
         return order.index(endpoint), topology, series, *followers_last
 
     return used, [
-        Line(*key, *(tuple(each) for each in zip(*cells[key], strict=True)))
+        Line(*key, *(tuple(column) for column in zip(*cells[key], strict=True)))
         for key in sorted(cells, key=place)
     ]
 
 
 def _target(bundle: Run, system: str) -> str:
-    """Whether the node that requests went to leads, where the manifest says who does."""
+    """Whether the node that requests went to leads, where the manifest has its roles."""
     known, target = bundle.manifest.system(system), bundle.manifest.target
     leaders = known.roles.get(LEADER) if known else None
     if not leaders or target is None:

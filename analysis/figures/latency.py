@@ -83,8 +83,8 @@ def latency(bundle: Run) -> Figures | None:
         return None
     if "endpoints" not in bundle.derived:
         bundle.derived["endpoints"] = _judged(figures_of(_rows(bundle)))
-    found: Figures | None = bundle.derived["endpoints"]
-    return found
+    figures: Figures | None = bundle.derived["endpoints"]
+    return figures
 
 
 def held_up_of(rows: pd.DataFrame) -> Values:
@@ -101,7 +101,7 @@ def _difference(rows: pd.DataFrame) -> float | None:
 
 
 def _judged(figures: Figures | None) -> Figures | None:
-    """Figures that say whether lateness was a matter of chance, of all endpoints together."""
+    """Figures that show whether lateness was a matter of chance, of all endpoints together."""
     if figures is None:
         return None
     known = [row["p_late_differ"] for row in figures.rows if row["p_late_differ"] is not None]
@@ -127,7 +127,7 @@ def rounded(value_ms: float | None) -> float | None:
 
 
 def _rows(bundle: Run) -> Iterator[tuple[Row, EndpointSummary]]:
-    """The entries of summary.json, milliseconds, each with what is drawn and said of it."""
+    """The entries of summary.json, milliseconds, each with what is drawn of it."""
     groups, rtt = positions(bundle.timed), bundle.measured_rtt
     rtt_ms = rtt.median_ms if rtt is not None and rtt.is_uniform else None
     for group in in_order(groups, bundle):
@@ -137,8 +137,8 @@ def _rows(bundle: Run) -> Iterator[tuple[Row, EndpointSummary]]:
         n = len(rows) - counts[NOT_SENT]
         values_ms, first_bytes_ms = ok_ms(rows), ok_ms(rows, "first_byte_ns")
         held_up_ms = held_up_of(timed(rows))
-        found = statistics.describe(values_ms, seed_of(bundle.seed, group), held_up_ms)
-        figures = asdict(found) if found else {}
+        described = statistics.describe(values_ms, seed_of(bundle.seed, group), held_up_ms)
+        figures = asdict(described) if described else {}
         intervals = {name: figures.get(name) for name in _INTERVALS}
         row: dict[str, Any] = {
             **group.row,
@@ -166,7 +166,7 @@ def _rows(bundle: Run) -> Iterator[tuple[Row, EndpointSummary]]:
                 counts["fail"],
                 counts["unknown"],
                 counts[NOT_SENT],
-                latency=found,
+                latency=described,
                 values_ms=values_ms,
                 rtt_ms=rtt_ms,
             ),
@@ -179,7 +179,7 @@ def ms(key: str) -> Column:
 
 
 def mean_cell(row: Row) -> str:
-    """The mean with its interval, in whose brackets is a dash where there is none."""
+    """The mean with its interval, with a dash in the brackets where there is none."""
     if row["mean_ms"] is None:
         return EN_DASH
     bounds = [format_ms(bound) for bound in row["mean_ci95_ms"] or ()]
@@ -189,9 +189,9 @@ def mean_cell(row: Row) -> str:
 def _lone_placements(rows: Sequence[Row]) -> str | None:
     """Of which systems all keys were of one placement."""
     pairs = dict.fromkeys((series_of(row), str(row["placement"])) for row in rows)
-    of = [series for series, _ in pairs]
-    labels = series_labels(of)
-    lone = [f"{labels[one]} {placement}" for one, placement in pairs if of.count(one) == 1]
+    listed = [series for series, _ in pairs]
+    labels = series_labels(listed)
+    lone = [f"{labels[one]} {placement}" for one, placement in pairs if listed.count(one) == 1]
     if not lone:
         return None
     return (
@@ -211,7 +211,7 @@ def _is_biased(row: Row) -> bool:
 
 
 def _may_be_longer(row: Row) -> bool:
-    """Whether lateness within requests may have moved the mean by more than its interval says."""
+    """Whether lateness within requests may have moved the mean by more than its interval."""
     if not row["held_up_ms"] or row["mean_ci95_ms"] is None:
         return False
     return bool(row["held_up_ms"] > (row["mean_ci95_ms"][1] - row["mean_ms"]) / 2)

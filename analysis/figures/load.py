@@ -2,7 +2,7 @@
 
 Rates and latencies are of requests that succeeded and ended within the steady part of the load;
 where none was found, within the whole load after its ramp. A latency counts from when the request
-was due, where a rate was asked for, else from when it was sent. docs/how-to/load.md.
+was due, where a rate was requested, else from when it was sent. docs/how-to/load.md.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def load(bundle: Run) -> Figures | None:
     """
     if not bundle.is_load:
         return None
-    said, tables = bundle.manifest.load, dict(_recorded(bundle))
+    load, tables = bundle.manifest.load, dict(_recorded(bundle))
     return figures_of(
-        _row(bundle, series, tables[series], said.get(series.system) or Load())
+        _row(bundle, series, tables[series], load.get(series.system) or Load())
         for series in series_order(tables, bundle.systems)
         if not tables[series].empty
     )
@@ -105,9 +105,9 @@ def load(bundle: Run) -> Figures | None:
 def _recorded(bundle: Run) -> Iterator[tuple[Series, pd.DataFrame]]:
     """Rows of load.parquet of each system; then records of a run that was killed, as they are."""
     known = {one.system: one for one in bundle.systems}
-    found = read_table(bundle.directory, "load")
-    if found is not None:
-        frame, path, _ = found
+    recorded = read_table(bundle.directory, "load")
+    if recorded is not None:
+        frame, path, _ = recorded
         absent = [f"column {name}" for name in _COLUMNS if name not in frame.columns]
         if absent or not frame["outcome"].isin(OUTCOMES).all():
             raise BundleError(
@@ -124,7 +124,7 @@ def _recorded(bundle: Run) -> Iterator[tuple[Series, pd.DataFrame]]:
         yield known.get(name, Series(name, "unknown")), frame
 
 
-def _requests(frame: pd.DataFrame, said: Load) -> tuple[pd.DataFrame, int, float]:
+def _requests(frame: pd.DataFrame, load: Load) -> tuple[pd.DataFrame, int, float]:
     """The requests in the order of their begin; when the ramp was over; seconds until the end.
 
     A request has `at_s`, when its clock stopped, in seconds after the ramp, and `ms` from when it
@@ -132,13 +132,13 @@ def _requests(frame: pd.DataFrame, said: Load) -> tuple[pd.DataFrame, int, float
     """
     frame = frame.sort_values("start_ns", kind="stable", ignore_index=True)
     start_ns = frame["start_ns"].astype("int64")
-    if said.began_ns is not None:
-        zero_ns = said.began_ns + round((said.ramp_ms or 0.0) * 1e6)
+    if load.began_ns is not None:
+        zero_ns = load.began_ns + round((load.ramp_ms or 0.0) * 1e6)
     else:
         began = start_ns[frame["phase"] != "ramp"]
         zero_ns = int(began.min() if began.size else start_ns.min())
     # Of a killed run: with the last request begun. It may end in its ramp.
-    until_ns = max(said.ended_ns or int(start_ns.max()), zero_ns)
+    until_ns = max(load.ended_ns or int(start_ns.max()), zero_ns)
     ended_ns = start_ns + frame["elapsed_ns"].astype("int64")
     since_ns = frame["due_ns"].astype("Int64").fillna(start_ns).astype("int64")
     requests = pd.DataFrame(
@@ -154,15 +154,15 @@ def _requests(frame: pd.DataFrame, said: Load) -> tuple[pd.DataFrame, int, float
     return requests, zero_ns, (until_ns - zero_ns) / 1e9
 
 
-def _row(bundle: Run, series: Series, frame: pd.DataFrame, said: Load) -> tuple[Row, OverTime]:
-    requests, zero_ns, until_s = _requests(frame, said)
+def _row(bundle: Run, series: Series, frame: pd.DataFrame, load: Load) -> tuple[Row, OverTime]:
+    requests, zero_ns, until_s = _requests(frame, load)
     not_sent = int((requests["outcome"] == NOT_SENT).sum())
     requests = requests[requests["outcome"] != NOT_SENT]
     ok = requests[requests["outcome"] == "ok"]
-    client = said.client
+    client = load.client
     # Of a run that was killed its study says what was to be offered.
     study = bundle.manifest.study
-    offered = said.offered or Offered.model_validate(study and study.load)
+    offered = load.offered or Offered.model_validate(study and study.load)
     rate, seed = offered.rate, bundle.seed
     bin_s = _bin_width_s(len(ok), until_s)
     steady = _steady(ok, until_s, bin_s, seed_for(seed, *series, "steady"), rate is not None)
@@ -200,11 +200,11 @@ def _row(bundle: Run, series: Series, frame: pd.DataFrame, said: Load) -> tuple[
             "workers": offered.workers,
             "offered_per_s": short(rate),
             "cpu_share": short(client.cpu_share if client else None),
-            "bottleneck": said.bottleneck,
+            "bottleneck": load.bottleneck,
         },
         "probe_client": list(probe_client.figures(samples, beside, bundle)),
-        **{name: getattr(said, name) or 0 for name in ("probe_left_out", "left_out")},
-        "probe_overrun_ms": probe_client.overrun_ms(samples, said.probe_interval_ms),
+        **{name: getattr(load, name) or 0 for name in ("probe_left_out", "left_out")},
+        "probe_overrun_ms": probe_client.overrun_ms(samples, load.probe_interval_ms),
         **named(
             "write_over_read",
             _write_over_read(ok, does, part, bin_s, seed_for(seed, *series, "write / read")),
@@ -244,7 +244,7 @@ def _steady(
     ok: pd.DataFrame, until_s: float, bin_s: float, seed: list[int], by_latency: bool
 ) -> Steady:
     """Whether the load came to a steady state: of its rate, or of its latency where a rate was
-    asked for and so says nothing.
+    requested and so means nothing.
     """
     series = _per_s(ok, until_s, bin_s)
     if by_latency:
@@ -311,7 +311,7 @@ def _failures(requests: pd.DataFrame) -> list[dict[str, Any]]:
     """
     sent = requests["operation"].value_counts()
     failed = requests[requests["outcome"] != "ok"]
-    found: list[dict[str, Any]] = [
+    rows: list[dict[str, Any]] = [
         {
             "operation": operation,
             "outcome": outcome,
@@ -325,7 +325,7 @@ def _failures(requests: pd.DataFrame) -> list[dict[str, Any]]:
             "at_s"
         ]
     ]
-    return sorted(found, key=lambda one: (-one["count"], one["operation"], one["error"]))
+    return sorted(rows, key=lambda one: (-one["count"], one["operation"], one["error"]))
 
 
 def _write_over_read(
@@ -356,14 +356,18 @@ def _each(key: str) -> Callable[[Figures], Figures | None]:
     """Rows of what every row has a list of under a key, each with the figures of its row."""
 
     def rows(figures: Figures) -> Figures | None:
-        found = [{**row, **inner} for row in figures.rows for inner in row[key]]
-        return Figures(tuple(found), (None,) * len(found), figures.parameters) if found else None
+        inner_rows = [{**row, **inner} for row in figures.rows for inner in row[key]]
+        return (
+            Figures(tuple(inner_rows), (None,) * len(inner_rows), figures.parameters)
+            if inner_rows
+            else None
+        )
 
     return rows
 
 
 def _table(title: str, key: str, columns: tuple[Column, ...], *notes: Note) -> Table:
-    """A table of the lists under `key`, whose rows are trouble where requests failed."""
+    """A table of the lists under `key`, with rows that are trouble where requests failed."""
     return Table(
         title,
         _each(key),
@@ -375,8 +379,8 @@ def _table(title: str, key: str, columns: tuple[Column, ...], *notes: Note) -> T
 
 
 def _failed(row: Row) -> int:
-    of = row.get("loaded", row)
-    return int(of.get("fail", 0) + of.get("unknown", 0))
+    figures = row.get("loaded", row)
+    return int(figures.get("fail", 0) + figures.get("unknown", 0))
 
 
 _OPERATION = Column("operation", "{operation}", words=True)

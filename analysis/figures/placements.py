@@ -28,10 +28,10 @@ _NAMED = 6
 
 @dataclass(frozen=True)
 class Of:
-    """The placement that a row is of, and what the bundle says of all of them."""
+    """The placement that a row is of, and the bundle's document of all of them."""
 
     placement: Placement
-    found: Placements
+    document: Placements
 
 
 def predicted(matrix: Matrix, figures: Figures) -> Figures | None:
@@ -40,8 +40,8 @@ def predicted(matrix: Matrix, figures: Figures) -> Figures | None:
     `measured_ms` and `error_ms`, which is measured less predicted, have Student's interval over
     clusters; `error` is a share of the prediction, None where that is no time at all.
     """
-    found = read_document(matrix.directory, Placements)
-    if found is None:
+    document = read_document(matrix.directory, Placements)
+    if document is None:
         return None
     groups: dict[tuple[str, str, str], list[Row]] = {}
     places = {p.name: (str(p.value("topology")), str(p.value("client"))) for p in matrix.points}
@@ -49,16 +49,16 @@ def predicted(matrix: Matrix, figures: Figures) -> Figures | None:
         if row["point"] not in matrix.untrusted:
             key = *places[row["point"]], str(row["endpoint"])
             groups.setdefault(key, []).append(row)
-    return figures_of(_rows(found, groups))
+    return figures_of(_rows(document, groups))
 
 
 def _rows(
-    found: Placements, groups: Mapping[tuple[str, str, str], Sequence[Row]]
+    document: Placements, groups: Mapping[tuple[str, str, str], Sequence[Row]]
 ) -> Iterator[tuple[Row, Of]]:
-    for placement in found.placements:
+    for placement in document.placements:
         for request in placement.requests:
             rows = groups.get((placement.name, request.target, request.endpoint), ())
-            is_promised = found.sources[request.endpoint] == "promised"
+            is_promised = document.sources[request.endpoint] == "promised"
             key = "median_ms" if is_promised else "mean_ms"
             values = np.array([row[key] for row in rows if row[key] is not None])
             if not values.size:
@@ -80,7 +80,7 @@ def _rows(
                     "clusters_ms": [*map(short, values.tolist())],
                     "n": sum(row["n"] for row in rows),
                 },
-                Of(placement, found),
+                Of(placement, document),
             )
 
 
@@ -116,17 +116,17 @@ def errors(rows: Sequence[Row]) -> dict[str, Any]:
 
 def stated(rows: Sequence[Row]) -> str:
     """The prediction error in a sentence's words."""
-    found = errors(rows)
+    off = errors(rows)
 
-    def said(which: str) -> str:
+    def error_of(which: str) -> str:
         key = f"{which}_error_ms"
-        told = f"{with_interval(found[key], found[f'{key}_ci95'], 2)} ms"
-        if (part := found.get(f"{which}_error")) is not None:
-            ends = found[f"{which}_error_ci95"] or ()
-            told += f", {with_interval(100 * part, [100 * end for end in ends], 2)} %"
-        return told
+        text = f"{with_interval(off[key], off[f'{key}_ci95'], 2)} ms"
+        if (part := off.get(f"{which}_error")) is not None:
+            ends = off[f"{which}_error_ci95"] or ()
+            text += f", {with_interval(100 * part, [100 * end for end in ends], 2)} %"
+        return text
 
-    return f"Prediction error: median {said('median')}; worst {said('worst')}."
+    return f"Prediction error: median {error_of('median')}; worst {error_of('worst')}."
 
 
 def placed(figures: Figures) -> Figures | None:
@@ -134,10 +134,10 @@ def placed(figures: Figures) -> Figures | None:
 
     A client's way to its target node is as predicted; what that node takes was measured.
     """
-    of: dict[int, list[tuple[Row, Of]]] = {}
+    by_rank: dict[int, list[tuple[Row, Of]]] = {}
     for row, placement in zip(figures.rows, figures.arrays, strict=True):
-        of.setdefault(row["rank"], []).append((row, placement))
-    return figures_of(_placement(pairs) for pairs in of.values() if _is_whole(pairs))
+        by_rank.setdefault(row["rank"], []).append((row, placement))
+    return figures_of(_placement(pairs) for pairs in by_rank.values() if _is_whole(pairs))
 
 
 def _is_whole(pairs: Sequence[tuple[Row, Of]]) -> bool:
@@ -146,15 +146,15 @@ def _is_whole(pairs: Sequence[tuple[Row, Of]]) -> bool:
 
 def _placement(pairs: Sequence[tuple[Row, Of]]) -> tuple[Row, None]:
     row, first = pairs[0]
-    placement, mix = first.placement, first.found.mix
+    placement, mix = first.placement, first.document.mix
     clusters = min(row["clusters"] for row, _ in pairs)
     shares: dict[str, float] = {}
     for client in placement.clients:
         shares[client.target] = shares.get(client.target, 0.0) + client.share
     means = np.full(clusters, sum(client.share * client.way_ms for client in placement.clients))
-    for each, _ in pairs:
-        weight = shares[each["target"]] * mix[each["endpoint"]]
-        means = means + weight * np.array(each["clusters_ms"][:clusters])
+    for request, _ in pairs:
+        weight = shares[request["target"]] * mix[request["endpoint"]]
+        means = means + weight * np.array(request["clusters_ms"][:clusters])
     return (
         {
             **{name: row[name] for name in ("system", "version", "rank", "regions", "leader")},
@@ -169,17 +169,17 @@ def _placement(pairs: Sequence[tuple[Row, Of]]) -> tuple[Row, None]:
 
 def order(figures: Figures) -> str | None:
     """Whether measured means order the placements as predicted ones do; None where all are one."""
-    found = placed(figures)
-    if found is None or len(found.rows) < 2:
+    groups = placed(figures)
+    if groups is None or len(groups.rows) < 2:
         return None
     pairs = [
-        (a, b) for a, b in permutations(found.rows, 2) if a["predicted_ms"] < b["predicted_ms"]
+        (a, b) for a, b in permutations(groups.rows, 2) if a["predicted_ms"] < b["predicted_ms"]
     ]
     wrong = [(a, b) for a, b in pairs if a["measured_ms"] > b["measured_ms"]]
     if not wrong:
         return "Measured, the placements are in the order that was predicted."
-    said = listing([f"{b['rank']} before {a['rank']}" for a, b in wrong], _NAMED)
-    return f"Measured, placements are in another order than predicted: {said}."
+    swaps = listing([f"{b['rank']} before {a['rank']}" for a, b in wrong], _NAMED)
+    return f"Measured, placements are in another order than predicted: {swaps}."
 
 
 def _is_added(row: Row) -> bool:

@@ -66,10 +66,10 @@ def figures(
         idle, loaded = medians
         times = None
         if idle and loaded and min(idle.value, loaded.value) > 0:
-            found = statistics.of_estimates(loaded, idle)
-            times = Estimate(found.estimate, found.ci95)
-        whose = {"endpoint": group.endpoint, "placement": group.placement}
-        yield {**whose, **of_phases, **named("median_ratio", times)}
+            ratio = statistics.of_estimates(loaded, idle)
+            times = Estimate(ratio.estimate, ratio.ci95)
+        key = {"endpoint": group.endpoint, "placement": group.placement}
+        yield {**key, **of_phases, **named("median_ratio", times)}
 
 
 def _phase(rows: pd.DataFrame, seed: list[int]) -> tuple[dict[str, Any], Estimate | None]:

@@ -23,7 +23,7 @@ INSTANTS_S = (1.0, 60.0, 300.0, 600.0)
 """After the removal, with the first sample after it; besides, the end of watching."""
 _LATE_S = 1.0
 """The watch ends with a sample that may be late."""
-_TOLD = ("objects", "object_bytes", "removed", "which")
+_FACTS = ("objects", "object_bytes", "removed", "which")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _rows(bundle: Run) -> Iterator[tuple[Row, SpaceOverTime]]:
         nodes = sampled[(sampled["system"] == series.system) & (sampled["kind"] == NODE)]
         if entry is None or entry.removed_ns is None or entry.filled_ns is None or nodes.empty:
             continue
-        (began_ns, ended_ns), found = entry.removed_ns, entry.found
+        (began_ns, ended_ns), verified = entry.removed_ns, entry.found
         space = _space(nodes, entry.filled_ns[0], began_ns, ended_ns)
         last_ns = entry.watched_ns[1] if entry.watched_ns else nodes["t_ns"].iloc[-1]
         watched_s = round((last_ns - ended_ns) / 1e9, 3)
@@ -69,7 +69,7 @@ def _rows(bundle: Run) -> Iterator[tuple[Row, SpaceOverTime]]:
         is_kept_up = (freed >= FREED_ALL)[::-1].cummin()
         row = {
             **series._asdict(),
-            **{name: getattr(entry, name) for name in _TOLD},
+            **{name: getattr(entry, name) for name in _FACTS},
             "empty_bytes": round(space.empty_bytes),
             "full_bytes": round(space.full_bytes),
             "removing_s": round((ended_ns - began_ns) / 1e9, 3),
@@ -82,16 +82,16 @@ def _rows(bundle: Run) -> Iterator[tuple[Row, SpaceOverTime]]:
             "freed_most_after_s": short(is_kept_up.index[is_kept_up].min(), 5),
             "trash_at_most": short(trash.max(), 5),
             "trash_at_end": short(trash[len(freed) - 1], 5),
-            "kept_looked_for": found and found.kept,
-            "kept_lost": found and found.lost,
-            "removed_looked_for": found and found.removed,
-            "removed_still_there": found and found.still_there,
+            "kept_looked_for": verified and verified.kept,
+            "kept_lost": verified and verified.lost,
+            "removed_looked_for": verified and verified.removed,
+            "removed_still_there": verified and verified.still_there,
         }
         yield row, space
 
 
 def _space(nodes: pd.DataFrame, empty_ns: int, began_ns: int, ended_ns: int) -> SpaceOverTime:
-    """Over time; a node counts with what its last sample said."""
+    """Over time; a node counts with what its last sample."""
     known = nodes[nodes["space_bytes"].notna()].fillna({"trash_bytes": 0.0})
     wide = known.pivot_table(index="t_ns", columns="subject", values=["space_bytes", "trash_bytes"])
     total = wide.ffill().dropna().T.groupby(level=0).sum().T

@@ -2,8 +2,8 @@
 
 From samples of levels and of counters. Counters grow by what requests use, and by what the cluster
 does of its own accord. The latter is known from idle windows, and subtracted; without one it stays
-in, and that is said. (It cannot be fitted: with one request always in flight, requests and time are
-the same column.)
+in, and a note reports it. (It cannot be fitted: with one request always in flight, requests and
+time are the same column.)
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def resources(bundle: Run) -> Figures | None:
 
     `nodes` has an entry for each node and front: usage while `idle` and while `loaded` (None: it
     never was), and the space of its directory at the end. `per_request` is a mean over all requests
-    while loaded, whatever their endpoint; None of drills, whose nodes were broken.
+    while loaded, whatever their endpoint; None of drills, with nodes that were broken.
     """
     return figures_of((row, None) for row in _systems(bundle))
 
 
 def _systems(bundle: Run) -> Iterator[Row]:
-    said, target = bundle.manifest.resources, bundle.manifest.target
+    sampling, target = bundle.manifest.resources, bundle.manifest.target
     sampled = read_rows(bundle)
     if sampled.empty:
         return  # of a study of millions of requests they are not even read
@@ -82,7 +82,7 @@ def _systems(bundle: Run) -> Iterator[Row]:
         is_cut = bundle.is_load and not beneath.is_file(bundle.directory / "load.parquet")
         is_counted = len(served) and not bundle.is_drill and not is_cut
         subjects = rows[rows["kind"] != LINK].groupby(_SUBJECT, sort=False)
-        nodes = [_node(of, used) for _, of in subjects]
+        nodes = [_node(subject, used) for _, subject in subjects]
         spaces = [node["space_bytes"] for node in nodes if node["space_bytes"] is not None]
         yield {
             **series._asdict(),
@@ -95,7 +95,7 @@ def _systems(bundle: Run) -> Iterator[Row]:
             "busiest_node_over_mean": _number(_busiest(used[LOADED].loc[NODE, "cpu_share"])),
             "idle_usage_subtracted": is_idle_known,
             "per_request": _each(grown * _seconds(spans[LOADED]), served) if is_counted else None,
-            "sampling": {key: getattr(said, key, None) for key in _SAMPLING},
+            "sampling": {key: getattr(sampling, key, None) for key in _SAMPLING},
             "target": target.node if target else None,
         }
 
@@ -109,10 +109,10 @@ def read_rows(bundle: Run) -> pd.DataFrame:
     types = {name: "float64" for name in tables.RESOURCES.names if name not in words} | {
         "t_ns": "int64"
     }
-    found = read_table(bundle.directory, "resources")
-    if found is None or found[0].empty:
+    table = read_table(bundle.directory, "resources")
+    if table is None or table[0].empty:
         return pd.DataFrame(columns=tables.RESOURCES.names)
-    frame, path, _ = found
+    frame, path, _ = table
     if missing := {"t_ns", *words} - set(frame.columns):
         raise BundleError(
             f"{path} is damaged: it has no {', '.join(sorted(missing))}. Run the study again."
@@ -123,10 +123,10 @@ def read_rows(bundle: Run) -> pd.DataFrame:
 
 
 def reclaim_of(bundle: Run, system: str) -> Reclaim | None:
-    """What `bundle` says of how space of a system was reclaimed. Raises BundleError."""
+    """How, by the bundle, space of a system was reclaimed. Raises BundleError."""
     document = read_document(bundle.directory, Reclaims)
     entries = document.systems if document is not None else ()
-    return next((each for each in entries if each.system == system), None)
+    return next((entry for entry in entries if entry.system == system), None)
 
 
 def _requests(bundle: Run) -> pd.DataFrame:
@@ -140,7 +140,7 @@ def _requests(bundle: Run) -> pd.DataFrame:
     parts = [samples[is_counted & samples["start_ns"].notna()]]
     if (load := read_table(bundle.directory, "load")) is not None:
         parts.append(load[0].assign(total_ns=load[0]["elapsed_ns"]))
-    found = []
+    frames = []
     for part in parts:
         begin_ns = part["start_ns"].astype("int64")
         taken_ns = part["total_ns"].fillna(part["elapsed_ns"]).fillna(0).astype("int64")
@@ -151,8 +151,8 @@ def _requests(bundle: Run) -> pd.DataFrame:
             "begin_ns": begin_ns,
             "end_ns": begin_ns + taken_ns,
         }
-        found.append(pd.DataFrame(columns))
-    return pd.concat(found, ignore_index=True)
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
 
 
 def _windows(
@@ -165,11 +165,11 @@ def _windows(
     that counts to the last one's end. Before its load it is idle.
     """
     first_ns = rows["t_ns"].min()
-    found = read_table(bundle.directory, "events")
-    events = found[0] if found is not None else pd.DataFrame(columns=["kind", "subject", "t_ns"])
-    begun = events.loc[(events["kind"] == LOADED) & (events["subject"] == system), "t_ns"]
-    is_long = len(begun) and begun.iloc[0] - first_ns >= _SHORTEST_IDLE_NS
-    idle: list[Any] = [(first_ns, begun.iloc[0])] if is_long else []
+    table = read_table(bundle.directory, "events")
+    events = table[0] if table is not None else pd.DataFrame(columns=["kind", "subject", "t_ns"])
+    loaded_ns = events.loc[(events["kind"] == LOADED) & (events["subject"] == system), "t_ns"]
+    is_long = len(loaded_ns) and loaded_ns.iloc[0] - first_ns >= _SHORTEST_IDLE_NS
+    idle: list[Any] = [(first_ns, loaded_ns.iloc[0])] if is_long else []
     loaded: list[Any] = [(requests["begin_ns"].min(), requests["end_ns"].max())]
     steps = read_document(bundle.directory, RttSteps)
     if steps is not None:
@@ -187,15 +187,15 @@ def _windows(
 def _sampled(windows: Sequence[Span], times: Any) -> list[Span]:
     """Each window from the first sample in it to the last one.
 
-    Between two samples nobody knows when a counter grew. A study samples right after its first
+    Between two samples it is not known when a counter grew. A study samples right after its first
     request and right after its last one. None where samples lie too far apart to know.
     """
-    found = []
+    sampled = []
     for begin_ns, end_ns in windows:
         inside = times[(times >= begin_ns) & (times <= end_ns)]
         if inside.size > 1 and np.ptp(inside) >= (end_ns - _SOON_NS - begin_ns) / 2:
-            found.append((int(inside[0]), int(inside[-1])))
-    return found
+            sampled.append((int(inside[0]), int(inside[-1])))
+    return sampled
 
 
 def _seconds(spans: Sequence[Span]) -> float:
@@ -231,7 +231,7 @@ def _node(rows: pd.DataFrame, used: dict[str, Any]) -> dict[str, Any]:
     for window, usage in used.items():
         own = usage.loc[(kind, name)].to_dict()
         figures = {key: _number(own[key], whole=key in _LEVELS) for key in own}
-        entry[window] = figures if any(each is not None for each in figures.values()) else None
+        entry[window] = figures if any(figure is not None for figure in figures.values()) else None
     return entry | {key: _number(space[key].max(), whole=True) for key in ("space_bytes", "files")}
 
 
@@ -271,19 +271,23 @@ def number(value: float | None, unit: float = 1) -> str:
 
 
 def _sampling_of(rows: Sequence[Row]) -> Mapping[str, Any]:
-    """What the manifest says of how samples were taken; of a matrix where that cost most."""
-    said: list[Mapping[str, Any]] = [row["sampling"] for row in rows]
-    return max(said, key=lambda each: each["cost_cpu_share"] or 0.0)
+    """How samples were taken, by the manifest; of a matrix where that cost most."""
+    samplings: list[Mapping[str, Any]] = [row["sampling"] for row in rows]
+    return max(samplings, key=lambda sampling: sampling["cost_cpu_share"] or 0.0)
 
 
 def _sampling_note(rows: Sequence[Row]) -> str | None:
     """How often samples were taken, and what that cost."""
     sampling = _sampling_of(rows)
-    said = [f"{sampling[key].rstrip('.')}." for key in ("failed", "stretched") if sampling[key]]
+    sentences = [
+        f"{sampling[key].rstrip('.')}." for key in ("failed", "stretched") if sampling[key]
+    ]
     if sampling["every_s"]:
         percent = 100 * (sampling["cost_cpu_share"] or 0.0)
-        said.append(f"Sampled every {sampling['every_s']:g} s, at {percent:.2f} % of one core.")
-    return " ".join(said) or None
+        sentences.append(
+            f"Sampled every {sampling['every_s']:g} s, at {percent:.2f} % of one core."
+        )
+    return " ".join(sentences) or None
 
 
 def _nodes(figures: Figures) -> Figures | None:

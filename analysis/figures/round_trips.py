@@ -2,8 +2,8 @@
 
 Two ways that share nothing but the requests: the slope of latency against RTT
 (`wanlat.analysis.stats.round_trips`), and the critical path in the packet record
-(`wanlat.analysis.packets`). They stand side by side; where they disagree, that is said. In keys,
-the critical path is `chain`.
+(`wanlat.analysis.packets`). They stand side by side; where they disagree, a note reports it. In
+keys, the critical path is `chain`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _COST = ("wan_bytes", "wan_packets", "wan_bytes_ci95", "wan_packets_ci95")
 
 
 class Status(StrEnum):
-    """What the latencies of an endpoint say of its round trips."""
+    """The round trips of an endpoint by its latencies."""
 
     LINE = "line"
     NOT_A_LINE = "not a line"
@@ -114,15 +114,15 @@ class Points:
 class RoundTrips(OfGroup):
     """One endpoint of one version of one system, at one placement.
 
-    `n` requests were measured in RTT steps that count, `failed` of them were not ok. `why` says in
+    `n` requests were measured in RTT steps that count, `failed` of them were not ok. `why` is, in
     a sentence why there is no number, and is None where there is one; `estimate` is None where no
     line was sought. `chain_round_trips` is the critical path that most requests have, over
     `n_chains` requests; None where `why_no_chain`. It needs no line, so it may be known where the
     slope is not. `agrees` is None where one of the two answers is missing; where it is False,
-    `disagreement` says in what. `wan_bytes` and `wan_packets` are the mean of one request.
+    `disagreement` names it. `wan_bytes` and `wan_packets` are the mean of one request.
     `least_round_trips` is what no store that keeps its promise can beat for this placement,
-    `least_why` why, or why it is not known. `decides` is what the system's definition says that
-    decides between modes, None where it says nothing.
+    `least_why` why, or why it is not known. `decides` is what the system's definition has that
+    decides between modes, None where it has nothing.
     """
 
     group: Group
@@ -148,14 +148,14 @@ class RoundTrips(OfGroup):
 
     @property
     def status(self) -> Status:
-        """What the latencies say."""
+        """The answer of the latencies."""
         if self.why is None:
             return Status.LINE
         return Status.NO_NUMBER if self.estimate is None else Status.NOT_A_LINE
 
     @property
     def given(self) -> Estimate | None:
-        """The estimate whose number may be printed; None where there is no number."""
+        """The estimate with a number that may be printed; None where there is no number."""
         return self.estimate if self.why is None else None
 
     @property
@@ -180,7 +180,7 @@ class RoundTrips(OfGroup):
 
     def to_json(self) -> dict[str, Any]:
         """The entry of summary.json's "round_trips"; figures to six places, more than they hold."""
-        given, found = self.given, self.estimate
+        given, estimate = self.given, self.estimate
         main = self.modes[0] if self.modes else None
         entry = self.group.row | {
             "intercept_ms": main and main.intercept_ms,
@@ -189,8 +189,8 @@ class RoundTrips(OfGroup):
             "intercept_ci95_ms": main and main.intercept_ci95_ms,
             "mean_round_trips": given and given.mean_round_trips,
             "mean_ci95": given and given.mean_ci95,
-            "unexplained": found and found.unexplained,
-            "fit": found and {"verdict": self.status, "why": found.why},
+            "unexplained": estimate and estimate.unexplained,
+            "fit": estimate and {"verdict": self.status, "why": estimate.why},
             "chains": [chain._asdict() for chain in self.chains],
             "chains_n": self.n_chains,
         }
@@ -223,9 +223,9 @@ def round_trips(bundle: Run) -> Figures | None:
     """
     if not bundle.has_rtt_steps:
         return None
-    said = remarks(bundle, rtt_steps(bundle))
+    notes = remarks(bundle, rtt_steps(bundle))
     pairs = [
-        (entry.to_json() | {"status": entry.status, "remarks": said}, entry)
+        (entry.to_json() | {"status": entry.status, "remarks": notes}, entry)
         for entry in round_trips_of(bundle)
     ]
     return figures_of((row | {"decided": decided([row])}, entry) for row, entry in pairs)
@@ -255,7 +255,7 @@ def _round_trips_of(bundle: Run) -> list[RoundTrips]:
     }
     evidence = {system: evidence_of(bundle, system) for system in systems}
     meaningless = {system: why_meaningless(bundle, steps, system) for system in systems}
-    found = []
+    estimates = []
     for group in in_order(groups, bundle):
         system = group.series.system
         rows = rows_that_count(groups[group], steps, system)
@@ -268,7 +268,7 @@ def _round_trips_of(bundle: Run) -> list[RoundTrips]:
         if estimated and estimated.modes:
             compared = compare(estimated.modes, estimated.members, points.chain)
         known = least.get(group)
-        found.append(
+        estimates.append(
             RoundTrips(
                 group=group,
                 topology=bundle.topology,
@@ -289,7 +289,7 @@ def _round_trips_of(bundle: Run) -> list[RoundTrips]:
                 points=points,
             )
         )
-    return found
+    return estimates
 
 
 def stated(bundle: Run, key: str) -> dict[Group, Promised]:
@@ -363,7 +363,7 @@ def or_else(trips: Sequence[tuple[float, float]], places: int | None = None) -> 
 
 def usual(row: Row, key: str) -> list[tuple[float, float]]:
     """Round trips that requests usually make, and their shares: by `modes`, or by `chains`."""
-    return named([(each["round_trips"], each["share"]) for each in row[key]])
+    return named([(mode["round_trips"], mode["share"]) for mode in row[key]])
 
 
 def ways(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -375,7 +375,7 @@ def ways(rows: Sequence[Row]) -> list[dict[str, Any]]:
     cluster those of its requests, which a share has not.
     """
     sought = [row["modes"] for row in rows if row["status"] is not Status.NO_NUMBER]
-    found = []
+    pooled = []
     for number in sorted({round(mode["round_trips"]) for modes in sought for mode in modes}):
         near = [
             [mode for mode in modes if abs(mode["round_trips"] - number) < _WHOLE_WITHIN]
@@ -387,7 +387,7 @@ def ways(rows: Sequence[Row]) -> list[dict[str, Any]]:
         main = [modes[0] for modes in near if modes]
         slopes = np.array([mode["round_trips"] for mode in main])
         low, high = of_mean(shares) if shares.size > 1 else (np.nan, np.nan)
-        found.append(
+        pooled.append(
             {
                 "round_trips": float(slopes.mean()),
                 "round_trips_ci95": of_mean(slopes) if slopes.size > 1 else main[0]["ci95"],
@@ -395,43 +395,43 @@ def ways(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 "share_ci95": (max(low, 0.0), min(high, 1.0)) if shares.size > 1 else None,
             }
         )
-    return found
+    return pooled
 
 
-def ways_cell(found: Sequence[Mapping[str, Any]]) -> str:
+def ways_cell(modes: Sequence[Mapping[str, Any]]) -> str:
     """Each of `ways` with its share and the rest: "2: 47 % [44, 50], 3: 51 % [48, 54], 2 % other".
 
     Where there is one that at least half of the requests take, its slope. A rest of less than a
     twentieth is not mentioned.
     """
-    *shares, rest = percents([way["share"] for way in found])
+    *shares, rest = percents([way["share"] for way in modes])
     other = [f"{rest} % other"] if rest >= 100 * _LEAST_SHARE else []
-    if is_one(found):
-        slope, interval = found[0]["round_trips"], found[0]["round_trips_ci95"]
+    if is_one(modes):
+        slope, interval = modes[0]["round_trips"], modes[0]["round_trips_ci95"]
         return ", ".join([f"{format_trips(slope)} {format_trips_interval(interval)}", *other])
-    said = []
-    for number, way in zip(shares, found, strict=True):
+    parts = []
+    for number, way in zip(shares, modes, strict=True):
         ends = ", ".join(f"{100 * end:.0f}" for end in way["share_ci95"] or ())
         interval = f" [{ends}]" if ends else ""
-        said.append(f"{round(way['round_trips'])}: {number} %{interval}")
-    return ", ".join([*said, *other])
+        parts.append(f"{round(way['round_trips'])}: {number} %{interval}")
+    return ", ".join([*parts, *other])
 
 
-def is_one(found: Sequence[Mapping[str, Any]]) -> bool:
+def is_one(modes: Sequence[Mapping[str, Any]]) -> bool:
     """Whether `ways` are one number of round trips, which at least half of the requests take."""
-    return len(found) == 1 and found[0]["share"] >= 1 / 2
+    return len(modes) == 1 and modes[0]["share"] >= 1 / 2
 
 
 def decided(rows: Sequence[Row]) -> str | None:
     """What decides how many round trips a request takes; None where there is but one number."""
-    found = ways(rows)
-    return None if not found or is_one(found) else rows[0]["decides"] or NOT_KNOWN
+    modes = ways(rows)
+    return None if not modes or is_one(modes) else rows[0]["decides"] or NOT_KNOWN
 
 
 def slope_cell(row: Row) -> str:
     """The slope with its interval, and what else many requests make.
 
-    Where no line explains the latencies, what the packets say, and of how many requests.
+    Where no line explains the latencies, the answer of the packets, and of how many requests.
     """
     if row["status"] is Status.LINE:
         low, high = (format_trips(bound) for bound in row["ci95"])
@@ -440,8 +440,8 @@ def slope_cell(row: Row) -> str:
         return f"{format_trips(slope)} [{low}, {high}]{also}"
     if not row["chains"]:
         return str(row["status"])
-    found = usual(row, "chains")
-    return f"{or_else(found)} by packets ({100 * sum(share for _, share in found):.0f} %)"
+    path = usual(row, "chains")
+    return f"{or_else(path)} by packets ({100 * sum(share for _, share in path):.0f} %)"
 
 
 def path_cell(row: Row) -> str | None:
@@ -458,8 +458,8 @@ def modes_cell(row: Row) -> str:
     *shares, rest = percents([mode["share"] for mode in modes])
     if len(modes) == 1 and not rest:
         return "one"
-    said = [f"{n} %: {format_trips(m['round_trips'])}" for n, m in zip(shares, modes, strict=True)]
-    return ", ".join([*said, *([f"{rest} % unexplained"] if rest else [])])
+    texts = [f"{n} %: {format_trips(m['round_trips'])}" for n, m in zip(shares, modes, strict=True)]
+    return ", ".join([*texts, *([f"{rest} % unexplained"] if rest else [])])
 
 
 def cost_cell(key: str, places: int) -> Column:
@@ -485,24 +485,24 @@ def is_below_least(row: Row) -> bool:
 def reasons(key: str, what: str) -> Note:
     """Why rows lack something: each reason once, and the rows it holds for."""
 
-    def said(rows: Sequence[Row]) -> str:
+    def sentence(rows: Sequence[Row]) -> str:
         labels = series_labels(list(dict.fromkeys(map(series_of, rows))))
         by_reason: dict[str, list[str]] = {}
         for row in rows:
             name = with_placement(f"{labels[series_of(row)]} {row['endpoint']}", row["placement"])
-            of = by_reason.setdefault(str(row[key]).rstrip("."), [])
-            of += [name] if name not in of else []
+            names = by_reason.setdefault(str(row[key]).rstrip("."), [])
+            names += [name] if name not in names else []
         parts = []
-        for reason, of in by_reason.items():
-            few = len(of) <= _NAMED_AT_MOST
-            parts.append(f"{reason} ({'; '.join(of) if few else count(len(of), 'row')})")
+        for reason, names in by_reason.items():
+            few = len(names) <= _NAMED_AT_MOST
+            parts.append(f"{reason} ({'; '.join(names) if few else count(len(names), 'row')})")
         return f"{what} {'. '.join(parts)}."
 
-    return Note(said, lambda row: row[key] is not None)
+    return Note(sentence, lambda row: row[key] is not None)
 
 
 def _remarks(rows: Sequence[Row]) -> str | None:
-    return " ".join(dict.fromkeys(said for row in rows for said in row["remarks"])) or None
+    return " ".join(dict.fromkeys(remark for row in rows for remark in row["remarks"])) or None
 
 
 NO_SLOPE = reasons("why", "No slope.")

@@ -2,7 +2,7 @@
 
 An RTT step is one stay at one RTT. Every figure of round trips is against the RTT that was measured
 during the step, never the one that was requested. What makes a number meaningless, and whether that
-is so here, is said by `why_meaningless`.
+is so here, is in `why_meaningless`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def why_meaningless(bundle: Run, steps: Sequence[RttStep], system: str) -> str |
 
 def remarks(bundle: Run, steps: Sequence[RttStep]) -> tuple[str, ...]:
     """What was left out of all figures, and what of the links is in them, in sentences."""
-    said = []
+    notes = []
     rows = bundle.measured
     of_rows = list(zip(rows["system"], rows["rtt_step"].astype("float64"), strict=True))
     if out := {(step.system, step.rtt_step): step for step in steps if not counts(step)}:
@@ -129,21 +129,24 @@ def remarks(bundle: Run, steps: Sequence[RttStep]) -> tuple[str, ...]:
             f"{step.requested_rtt_ms:g} ms{_why_failed(step)}"
             for step in out.values()
         ]
-        said.append(
+        left_out = sum(step in out for step in of_rows)
+        notes.append(
             f"{count(len(out), 'RTT step')} of {len(steps)} left out with "
-            f"{count(sum(of in out for of in of_rows), 'request')}, because calibration failed: "
+            f"{count(left_out, 'request')}, because calibration failed: "
             f"{listing(named, _NAMED_AT_MOST)}."
         )
     known = {(step.system, step.rtt_step) for step in steps}
-    if stray := sum(of not in known for of in of_rows):  # as of a run that was killed in a step
-        said.append(f"{count(stray, 'request')} left out: what RTT the links had is not on record.")
+    if stray := sum(step not in known for step in of_rows):  # as of a run that was killed in a step
+        notes.append(
+            f"{count(stray, 'request')} left out: what RTT the links had is not on record."
+        )
     topology = bundle.manifest.topology
     links = (topology and topology.links) or documents.Links()
     every = [links.default or {}, *links.pairs]
     if present := [name for name in _DISTURBING if any(link.get(name) for link in every)]:
         effects = "; ".join(_DISTURBING[name] for name in present)
-        said.append(f"The links have {' and '.join(present)}: {effects}.")
-    return tuple(said)
+        notes.append(f"The links have {' and '.join(present)}: {effects}.")
+    return tuple(notes)
 
 
 def _why_failed(step: RttStep) -> str:

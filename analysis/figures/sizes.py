@@ -45,7 +45,7 @@ _OF_LATENCY = (
 def sizes(bundle: Run) -> Figures | None:
     """The figures of every read and write in `bundle`; None where its network was wrong.
 
-    Statistics are over the `ok` of `n` requests. `mean_over_median` says how skewed they are.
+    Statistics are over the `ok` of `n` requests. `mean_over_median` shows how skewed they are.
     Arrays: latencies of those that succeeded, ms, shape (ok,).
     """
     return figures_of(_rows(bundle)) if bundle.is_trusted else None
@@ -54,10 +54,10 @@ def sizes(bundle: Run) -> Figures | None:
 def _rows(bundle: Run) -> Iterator[tuple[Row, Values]]:
     study = bundle.manifest.study or documents.Study()
     nodes = study.nodes or len(bundle.manifest.site_of_node) or None
-    object_bytes, found = bytes_of(study.object_size), latency(bundle)
-    if found is None or object_bytes is None:
+    object_bytes, latencies = bytes_of(study.object_size), latency(bundle)
+    if latencies is None or object_bytes is None:
         return
-    for row, entry in zip(found.rows, found.arrays, strict=True):
+    for row, entry in zip(latencies.rows, latencies.arrays, strict=True):
         does = operations(bundle.manifest, row["system"]).get(row["endpoint"])
         if does is None or not row["ok"]:
             continue
@@ -108,7 +108,7 @@ def over(
 ) -> Iterator[tuple[Row, Ratio]]:
     """Each row of another series with its mean over that of `base` in the same place.
 
-    Where the base tells its placement and the other does not, its remote keys are the ones that
+    Where the base has placements and the other does not, its remote keys are the ones that
     may have cost the other one as much; where it has none of those, its local ones.
     """
     names = ("nodes", "operation", "object_bytes", "keys", *figures.parameters)

@@ -6,8 +6,8 @@ messages: those of one length that go one way between two nodes, or on one conne
 
 Requests may send messages of a heartbeat's length too. Then those of some endpoint have one nearly
 always, even where they are short and a heartbeat would seldom fall into them; and none of that
-length is marked. Of a single message nothing can be told, so a message that is marked may still be
-a link of a critical path (`wanlat.analysis.packets.critical_path` says when).
+length is marked. Of a single message nothing is known, so a message that is marked may still be
+a link of a critical path (`wanlat.analysis.packets.critical_path` has the conditions).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_background(bundle: Run, record: Record) -> Background:
 def background_of(
     record: Record, idle: Iterable[Span], requests: Mapping[str, Iterable[Span]]
 ) -> Background:
-    """Tell what is background from spans without requests, and those of requests, by kind."""
+    """Learn what is background from spans without requests, and those of requests, by kind."""
     windows, *kinds = (
         np.array([one for one in spans if one[1] > one[0]], dtype=np.int64).reshape(-1, 2)
         for spans in (idle, *requests.values())
@@ -104,15 +104,15 @@ def _acknowledges(packets: pd.DataFrame, marked: Bools) -> Bools:
 def _is_own(when: Ints, idle: Ints, spans: Ints) -> bool:
     """Whether requests with these spans send what was sent at the instants `when`, in order.
 
-    Requests that are short beside the pauses of the background tell (at small RTTs they are): of
+    Requests that are short beside the pauses of the background show (at small RTTs they are): of
     those, no more than of as long parts of an idle window have one of it by chance.
     """
     begin, end = np.searchsorted(when, spans.T)
     chance = _chance(when, idle, spans[:, 1] - spans[:, 0])
-    tells = chance <= _MOST_CHANCE
-    n, expected = int(tells.sum()), float(chance[tells].sum())
-    sigma = float(np.sqrt((chance * (1 - chance))[tells].sum()))
-    had = int(np.count_nonzero((end > begin)[tells]))
+    is_unlikely = chance <= _MOST_CHANCE
+    n, expected = int(is_unlikely.sum()), float(chance[is_unlikely].sum())
+    sigma = float(np.sqrt((chance * (1 - chance))[is_unlikely].sum()))
+    had = int(np.count_nonzero((end > begin)[is_unlikely]))
     return n >= LEAST_SEEN and had > expected + _SIGMAS * sigma + _LEAST_EXCESS * n
 
 

@@ -7,7 +7,7 @@ client's site. Half the number of messages is the round trips: A → B → C →
 A message is followed by one that left the same node where there is such a one; inside a site it
 may have been handed on over the LAN, which the record does not show.
 
-Who waited for what cannot be seen from outside, only what was possible. So a critical path says
+Who waited for what cannot be seen from outside, only what was possible. So a critical path is
 what the request may have waited for at most. Against that, a link is *doubtful* where the message
 is of a kind that crosses without requests as well (`analysis.packets.background`) and did not
 leave at once; or where it left long after anything of the request arrived at its node, and at once
@@ -43,7 +43,7 @@ class _Request(NamedTuple):
     start_ns: int
     end_ns: int
     client: int
-    asked: int | None
+    target_node: int | None
     site: int
 
 
@@ -75,8 +75,10 @@ def _request(
     end_ns, node = int(start_ns) + int(total_ns), record.node_of(client)
     if node is None or (record.ended_ns is not None and end_ns > record.ended_ns):
         return None
-    asked = target if isinstance(target, str) else record.asked or client
-    return _Request(int(start_ns), end_ns, node, record.node_of(asked), int(record.node_site[node]))
+    target_node = target if isinstance(target, str) else record.target_node or client
+    return _Request(
+        int(start_ns), end_ns, node, record.node_of(target_node), int(record.node_site[node])
+    )
 
 
 @lru_cache(maxsize=1)  # traces ask for one endpoint after the other
@@ -108,7 +110,7 @@ def _longest(links: dict[str, Ints], request: _Request) -> tuple[int, ...]:
     """The longest path of a request, as places in the record; maybe without a link.
 
     Message by message in the order of entry, the best path up to each: a sound one, and one with a
-    doubtful link, all of whose links since then were at once.
+    doubtful link, with all links since then at once.
     """
     begin = int(np.searchsorted(links["entry_ns"], request.start_ns))
     end = int(np.searchsorted(links["entry_ns"], request.end_ns, side="right"))
@@ -133,19 +135,23 @@ def _longest(links: dict[str, Ints], request: _Request) -> tuple[int, ...]:
             came = is_there[:n] & (stream == stream[one] ^ 1) & (arrival_ns[:n] <= now)
             if not came.any():
                 continue
-            of = int(np.flatnonzero(came)[np.argmax(arrival_ns[:n][came])])
-            before[one] = 2 * of, 2 * of + 1
-            score[one] = np.where(score[of] > _NONE, score[of] + _LINK - _ACK, _NONE)
+            latest = int(np.flatnonzero(came)[np.argmax(arrival_ns[:n][came])])
+            before[one] = 2 * latest, 2 * latest + 1
+            score[one] = np.where(score[latest] > _NONE, score[latest] + _LINK - _ACK, _NONE)
         else:
             came = is_there & (arrival_ns <= now) & (site == source_site[one])
-            found = np.flatnonzero(came & ((releases < 0) | (releases == one)))
-            waited_ns = now - arrival_ns[found]
-            at_lan = (target[found] != node) & (found < n)
-            at_lan |= (found == n) & (node != request.client) & (request.asked not in (None, node))
-            states = 2 * found[:, None] + [_SOUND, _DOUBTFUL]
-            since_ns = np.broadcast_to(arrival_ns[found, None], states.shape)
-            value = score[found] - (_LOOSE * (waited_ns > LOOSE_NS) + _LAN * at_lan)[:, None]
-            reached, at_once = score[found] > _NONE, waited_ns <= AT_ONCE_NS
+            candidates = np.flatnonzero(came & ((releases < 0) | (releases == one)))
+            waited_ns = now - arrival_ns[candidates]
+            at_lan = (target[candidates] != node) & (candidates < n)
+            at_lan |= (
+                (candidates == n)
+                & (node != request.client)
+                & (request.target_node not in (None, node))
+            )
+            states = 2 * candidates[:, None] + [_SOUND, _DOUBTFUL]
+            since_ns = np.broadcast_to(arrival_ns[candidates, None], states.shape)
+            value = score[candidates] - (_LOOSE * (waited_ns > LOOSE_NS) + _LAN * at_lan)[:, None]
+            reached, at_once = score[candidates] > _NONE, waited_ns <= AT_ONCE_NS
             # Where nothing of the request arrived for long, what did just now is its cause.
             is_tight = bool(np.any(reached[:, _SOUND] & (waited_ns <= LOOSE_NS)))
             doubt = (~at_once & is_suspect[one]) | (follows[one] and not is_tight)
@@ -163,10 +169,12 @@ def _longest(links: dict[str, Ints], request: _Request) -> tuple[int, ...]:
     may = (score[:n] > _NONE) & ends[:, None]
     may[:, _DOUBTFUL] &= request.end_ns - arrival_ns[:n] <= LOOSE_NS
     # Of equals one to the node that answers, and of these the last: what was waited for.
-    answers = np.isin(target, [request.client, -1 if request.asked is None else request.asked])
+    answers = np.isin(
+        target, [request.client, -1 if request.target_node is None else request.target_node]
+    )
     last = [
-        (score[one][of], answers[one], arrival_ns[one], 2 * one + of)
-        for one, of in np.argwhere(may)
+        (score[one][other], answers[one], arrival_ns[one], 2 * one + other)
+        for one, other in np.argwhere(may)
     ]
     path, state = list[int](), max(last)[-1] if last else 2 * n
     while state < 2 * n:

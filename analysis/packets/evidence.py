@@ -1,4 +1,4 @@
-"""All that a bundle's packet record says of one system's requests, and what of it is kept.
+"""All evidence of a bundle's packet record on one system's requests, and what of it is kept.
 
 A packet record takes megabytes, and what a report needs of it is one number a request and a few an
 endpoint. `wanlat report` writes them beside the record, into chains.json, and reads them where the
@@ -15,7 +15,7 @@ trip, and the totals of blocks are compared with which requests they have:
 
 Background (`analysis.packets.background`) is taken out, message by message; of the rest of what
 crosses in idle windows, the rate. Requests come in shuffled order, so every endpoint follows every
-other, and least squares tell them apart. (What all endpoints leave alike cannot be told, and does
+other, and least squares separate them. (What all endpoints leave alike is not identified, and does
 not matter: as much comes in as goes out.) Intervals are bootstrapped over blocks and idle windows.
 """
 
@@ -54,7 +54,7 @@ NAME = "chains.json"
 
 
 class Share(NamedTuple):
-    """The part of a group's requests whose critical path has so many round trips."""
+    """The part of a group's requests with a critical path of so many round trips."""
 
     round_trips: float
     share: float
@@ -77,9 +77,9 @@ class GroupEvidence:
 @dataclass(frozen=True)
 class PacketEvidence:
     """Of one system. `trips` has, by the index of the bundle's samples, the round trips of each
-    measured request's critical path; NaN where it cannot be told or its RTT does not count.
+    measured request's critical path; NaN where it is not known or its RTT does not count.
 
-    `why` says why there is nothing at all, in a sentence.
+    `why` is why there is nothing at all, in a sentence.
     """
 
     why: str | None
@@ -107,21 +107,21 @@ def evidence_of(bundle: Run, system: str) -> PacketEvidence:
 def to_keep(directory: Path, derived: Mapping[str, Any]) -> str | None:
     """The text of chains.json of the bundle in `directory`, from what was `derived` of it.
 
-    None where no packets said anything, or what they said came from there.
+    None where there is no evidence of packets, or it came from there.
     """
-    found: Mapping[str, PacketEvidence] = derived.get("packets", {})
+    evidence: Mapping[str, PacketEvidence] = derived.get("packets", {})
     systems = {
         system: {
-            "rows": [int(row) for row in each.trips.index],
-            "round_trips": [None if pd.isna(trips) else trips for trips in each.trips.tolist()],
+            "rows": [int(row) for row in packets.trips.index],
+            "round_trips": [None if pd.isna(trips) else trips for trips in packets.trips.tolist()],
             "groups": [
                 {"version": series.version, "endpoint": endpoint, "placement": placement}
                 | _KEPT.dump_python(of_group, mode="json")
-                for (series, endpoint, placement), of_group in each.groups.items()
+                for (series, endpoint, placement), of_group in packets.groups.items()
             ],
         }
-        for system, each in found.items()
-        if each.trips is not None
+        for system, packets in evidence.items()
+        if packets.trips is not None
     }
     if not systems or not beneath.is_file(directory / FILE):
         return None
@@ -247,8 +247,8 @@ def costs(
     values = np.stack([record.ints(name) * kept for name in ("wire_bytes", "segments")], axis=1)
     upto = np.r_[np.zeros((1, 2), np.int64), np.cumsum(values, axis=0)]
     crossed, in_idle = (
-        np.diff(upto[np.searchsorted(record.ints("entry_ns"), each)], axis=1)[:, 0]
-        for each in (spans, idle)
+        np.diff(upto[np.searchsorted(record.ints("entry_ns"), windows)], axis=1)[:, 0]
+        for windows in (spans, idle)
     )
     rng = np.random.default_rng(seed)
     fitted = _fit(design, crossed, np.diff(spans), in_idle, np.diff(idle), rng)

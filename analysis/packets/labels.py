@@ -1,7 +1,7 @@
-"""A word or two on packets of a record, told from their first bytes in its pcapng file.
+"""A word or two on packets of a record, read from their first bytes in its pcapng file.
 
-Only what is in clear can be told, and what is a standard: HTTP/1 (RFC 9112), HTTP/2 and gRPC on it
-(RFC 9113, RFC 7541); and what the system under test says of its own protocol.
+Only what is in clear can be read, and what is a standard: HTTP/1 (RFC 9112), HTTP/2 and gRPC on it
+(RFC 9113, RFC 7541); and what the system under test logs of its own protocol.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _ACK, _PADDED, _PRIORITY = 0x01, 0x08, 0x20
 def labels_of(
     record: Record, places: Iterable[int], capture: Path, messages: Any = None
 ) -> dict[int, str]:
-    """What packets are, by their places in the record, as far as that can be told.
+    """What packets are, by their places in the record, as far as that can be read.
 
-    `capture` is the pcapng file that the record was made from; where it is missing nothing is told.
-    First bytes are an aside, and a trace is drawn without them too. `messages` tells those of the
+    `capture` is the pcapng file that the record was made from; where it is missing nothing is read.
+    First bytes are an aside, and a trace is drawn without them too. `messages` marks those of the
     system's own protocol, see `Run`.
     """
     keys = ["row", "is_tcp", "stream", "source_port", "target_port"]
@@ -64,14 +64,14 @@ def http1(payload: bytes) -> str | None:
 
     A line that the record cut short is given as far as it goes.
     """
-    found = _REQUEST.match(payload) or _STATUS.match(payload)
-    return b" ".join(found.groups()).decode("ascii", "replace") if found else None
+    match = _REQUEST.match(payload) or _STATUS.match(payload)
+    return b" ".join(match.groups()).decode("ascii", "replace") if match else None
 
 
 def http2(payload: bytes) -> str | None:
     """ "package.Service/Method", "status 200", "PING", "PING ack" or "DATA"; None for all else.
 
-    It is what the first frame in `payload` with something to tell is; the last one may be cut
+    It is what the first frame in `payload` with something to read is; the last one may be cut
     short, by the record or by the end of the segment.
     """
     payload, at, is_data = payload.removeprefix(_PREFACE), 0, False

@@ -63,15 +63,15 @@ class Record:
     - `source`, `target`: nodes, as places in `nodes`; `source_port`, `target_port`;
     - `entry_ns`, `departure_ns`: when it entered the link and left it (-1: never, or corrupted), on
       CLOCK_MONOTONIC, the clock of the samples; `fate`: what became of it, as
-      docs/how-to/capture.md says;
+      docs/how-to/capture.md has it;
     - `wire_bytes` with Ethernet headers, and `payload_bytes`, of all its `segments`;
     - `is_tcp`; of TCP `flags`, `ack` (32 bits), and `seq` and `end`: sequence numbers of the first
       byte and after the last (a SYN counts as one), unwrapped; `is_bare_ack`: it does nothing else;
     - `stream`: one direction of one connection; `stream ^ 1` is the other. A connection that uses
       the ports of an earlier one again is another one.
 
-    `node_site` has the place in `sites` of each node's site, shape (nodes,). `asked` is the target
-    node of requests, where the manifest tells. From `ended_ns` on packets are missing, because a
+    `node_site` has the place in `sites` of each node's site, shape (nodes,). `target_node` is that
+    of requests, where the manifest has it. From `ended_ns` on packets are missing, because a
     limit or a full disk ended the record.
     """
 
@@ -80,7 +80,7 @@ class Record:
     sites: tuple[str, ...]
     node_site: Ints
     packets: pd.DataFrame
-    asked: str | None
+    target_node: str | None
     ended_ns: int | None
 
     def __len__(self) -> int:
@@ -137,7 +137,7 @@ def read_record(bundle: Run, system: str) -> Record | None:
             return None
         capture = bundle.manifest.capture
         files = capture.files if capture else ()
-        was_ended = any(each.system == system and each.ended for each in files)
+        was_ended = any(file.system == system and file.ended for file in files)
         ended_ns = int(frame["entry_ns"].max()) if was_ended else None
         frame = frame[~_is_calibration(frame, bundle, system)]
         manifest = bundle.manifest
@@ -164,7 +164,7 @@ def record_of(
     target: str | None = None,
     ended_ns: int | None = None,
 ) -> Record:
-    """The record of a system's rows of packets.parquet, whose index is their number among them.
+    """The record of a system's rows of packets.parquet, with their number among them.
 
     `sites`: the site of each node; `target`: the node that requests went to. Packets of
     calibration are not distinguished here.
@@ -198,7 +198,7 @@ def record_of(
         sites=known,
         node_site=np.array([known.index(site_of[node]) for node in nodes], dtype=np.int64),
         packets=packets,
-        asked=target,
+        target_node=target,
         ended_ns=ended_ns,
     )
 

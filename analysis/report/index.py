@@ -81,9 +81,9 @@ def _operations(lines: Sequence[Line]) -> Grid:
         (
             with_placement(line.endpoint, line.placement),
             *(line.topology, labels[line.series], line.target),
-            *(line.headline, line.each(path_cell)),
-            line.each(lambda row: _known(row["promised_round_trips"])),
-            line.each(lambda row: _known(row["least_round_trips"])),
+            *(line.headline, line.per_cluster(path_cell)),
+            line.per_cluster(lambda row: _known(row["promised_round_trips"])),
+            line.per_cluster(lambda row: _known(row["least_round_trips"])),
             *(line.latency, line.clusters),
         )
         for line in lines

@@ -41,7 +41,7 @@ def wilson(hits: float, n: float) -> Interval:
 def of_median(values: Values) -> Interval | None:
     """Interval of the median of `values`, shape (n,), from its order statistics.
 
-    The k-th smallest and the k-th greatest value, with the greatest k whose binomial coverage is
+    The k-th smallest and the k-th greatest value, with the greatest k of a binomial coverage of
     at least 95 % (Conover, Practical Nonparametric Statistics, 3.2). It assumes nothing about
     the distribution. None below six values, where even the extremes do not cover 95 %.
     """
@@ -96,16 +96,16 @@ def draws(
     """`statistic` of each of RESAMPLES resamples of `values`, shape (n,), n > 0.
 
     It makes of values and of how often each is in each resample, shape (b, n), an array (b,), or
-    (b, k) of k figures: `mean`, `median`, and what is computed of them. `levels` say for each value
-    what it belongs to, the outermost first (cluster, RTT step), shapes (n,); names of a step need
-    only be unique in their cluster. The same arguments give the same draws. Shape (RESAMPLES,), or
-    (RESAMPLES, k).
+    (b, k) of k figures: `mean`, `median`, and what is computed of them. `levels` have for each
+    value what it belongs to, the outermost first (cluster, RTT step), shapes (n,); names of a step
+    need only be unique in their cluster. The same arguments give the same draws. Shape
+    (RESAMPLES,), or (RESAMPLES, k).
     """
     rng, n = np.random.default_rng(seed), values.size
     at_once = max(1, _COUNTS_AT_ONCE // n)
     made = []
-    for begun in range(0, RESAMPLES, at_once):
-        size = min(at_once, RESAMPLES - begun)
+    for start in range(0, RESAMPLES, at_once):
+        size = min(at_once, RESAMPLES - start)
         made.append(statistic(values, _nested(levels, n, rng, size)))
     return np.concatenate(made)
 
@@ -122,12 +122,12 @@ def _nested(levels: Sequence[NDArray[Any]], n: int, rng: np.random.Generator, si
     times, parent = np.ones((size, 1), dtype=np.int64), np.zeros(n, dtype=np.int64)
     for level in (*levels, np.arange(n)):
         _, label = np.unique(level, return_inverse=True)
-        found, child = np.unique(parent * n + label, return_inverse=True)
-        drawn = np.empty((size, found.size), dtype=np.int64)
-        for each in range(times.shape[1]):
-            own = np.flatnonzero(found // n == each)
+        distinct, child = np.unique(parent * n + label, return_inverse=True)
+        drawn = np.empty((size, distinct.size), dtype=np.int64)
+        for column in range(times.shape[1]):
+            own = np.flatnonzero(distinct // n == column)
             shares = np.full(own.size, 1 / own.size)
-            drawn[:, own] = rng.multinomial(times[:, each] * own.size, shares)
+            drawn[:, own] = rng.multinomial(times[:, column] * own.size, shares)
         times, parent = drawn, child
     return times[:, parent]
 

@@ -73,7 +73,7 @@ def difference(late: Truths, ok: Truths, took_ms: Values, held_up_ms: Values) ->
     some, others = ok & late, ok & ~late
     if min(some.sum(), others.sum()) >= LEAST_N:
         least_ms = took_ms - held_up_ms
-        bounds = [rank_z(each[some], took_ms[others]) for each in (took_ms, least_ms)]
+        bounds = [rank_z(times[some], took_ms[others]) for times in (took_ms, least_ms)]
         is_one_way = bounds[0] * bounds[1] > 0
         z = min(map(abs, bounds)) if is_one_way else 0.0
         ps.append(2 * float(ndtr(-z)))

@@ -44,7 +44,7 @@ class Modes:
 
     `at_ms`, shape (L, K): latency of each at each level. `members`, shape (n,): index of the line
     of each request, -1 none. `near`, shape (n, K): whether a request is near enough to a line to be
-    on it. `apart`, shape (L, K): whether a line can be told from all others at a level.
+    on it. `apart`, shape (L, K): whether a line is separate from all others at a level.
     """
 
     at_ms: Values
@@ -66,18 +66,18 @@ def find(rtt_ms: Values, latency_ms: Values, levels: Levels) -> Modes:
     at = intercept + slope * levels.rtt_ms[:, None]
     off = np.abs(latency_ms[:, None] - intercept - slope * rtt_ms[:, None])
     left, untried = np.ones(rtt_ms.size, dtype=bool), np.ones(slope.size, dtype=bool)
-    found: list[int] = []
+    chosen: list[int] = []
     while untried.any():
         counts = (off[left] <= crowd_ms).sum(0) * untried
         best = int(counts.argmax())
-        if found and counts[best] < MIN_SHARE * rtt_ms.size / 2:
+        if chosen and counts[best] < MIN_SHARE * rtt_ms.size / 2:
             break
-        if not found or _is_mode(best, found, at, off, levels, near_ms):
-            found.append(best)
+        if not chosen or _is_mode(best, chosen, at, off, levels, near_ms):
+            chosen.append(best)
             left &= off[:, best] > near_ms
         untried &= np.abs(at - at[:, [best]]).max(0) > crowd_ms
         untried[best] = False
-    return _ordered(at[:, found], off[:, found], levels, near_ms)
+    return _ordered(at[:, chosen], off[:, chosen], levels, near_ms)
 
 
 def _crowds(latency_ms: Values, width_ms: float) -> Values:
@@ -85,34 +85,34 @@ def _crowds(latency_ms: Values, width_ms: float) -> Values:
     ordered = np.sort(latency_ms)
     begin = np.searchsorted(ordered, ordered - width_ms)
     end = np.searchsorted(ordered, ordered + width_ms, side="right")
-    found, free = [], np.ones(ordered.size, dtype=bool)
+    chosen, free = [], np.ones(ordered.size, dtype=bool)
     for index in np.argsort(begin - end, kind="stable"):
         if free[index]:
             free[begin[index] : end[index]] = False
-            found.append(float(np.median(ordered[begin[index] : end[index]])))
-    return np.array(found[:_CROWDS])
+            chosen.append(float(np.median(ordered[begin[index] : end[index]])))
+    return np.array(chosen[:_CROWDS])
 
 
 def _guesses(latency_ms: Values, levels: Levels, width_ms: float, lowest_ms: float) -> Values:
     """Lines (slope, intercept) through crowds of two RTTs, shape (G, 2)."""
-    crowds = [_crowds(latency_ms[levels.of == n], width_ms) for n in range(levels.count)]
+    crowds = [_crowds(latency_ms[levels.level == n], width_ms) for n in range(levels.count)]
     # Where everything falls with the RTT it is for others to say that this is no line.
     lines = [np.array([[0.0, np.median(latency_ms)]])]
     for (x0, low), (x1, high) in combinations(zip(levels.rtt_ms, crowds, strict=True), 2):
         slope = ((high[None, :] - low[:, None]) / (x1 - x0)).ravel()
         lines.append(np.column_stack((slope, np.repeat(low, high.size) - slope * x0)))
-    found = np.concatenate(lines)
-    return found[(found[:, 0] > _MIN_SLOPE) & (found[:, 1] > lowest_ms)]
+    candidates = np.concatenate(lines)
+    return candidates[(candidates[:, 0] > _MIN_SLOPE) & (candidates[:, 1] > lowest_ms)]
 
 
 def _is_mode(
-    line: int, found: list[int], at: Values, off: Values, levels: Levels, near_ms: float
+    line: int, chosen: list[int], at: Values, off: Values, levels: Levels, near_ms: float
 ) -> bool:
-    """Whether a further `line` is a mode beside those `found`: by the constants above."""
-    apart: Truths = (np.abs(at[:, found] - at[:, [line]]) > BESIDE * near_ms).min(1)
-    mine = apart[levels.of] & (off[:, line] < off[:, found].min(1)) & (off[:, line] <= near_ms)
+    """Whether a further `line` is a mode beside those `chosen`: by the constants above."""
+    apart: Truths = (np.abs(at[:, chosen] - at[:, [line]]) > BESIDE * near_ms).min(1)
+    mine = apart[levels.level] & (off[:, line] < off[:, chosen].min(1)) & (off[:, line] <= near_ms)
     crowd = levels.counted(mine & (off[:, line] <= CROWD * near_ms))
-    sizes = levels.counted(apart[levels.of])
+    sizes = levels.counted(apart[levels.level])
     there, share = int((crowd > 0).sum()), float(crowd.sum() / max(sizes.sum(), 1))
     by_chance = (1 - share) ** sizes[apart & (crowd == 0)]
     return bool(
@@ -131,8 +131,10 @@ def _ordered(at: Values, off: Values, levels: Levels, near_ms: float) -> Modes:
     gaps = np.abs(at[:, :, None] - at[:, None, :])
     apart: Truths = np.all((gaps > near_ms) | np.eye(count, dtype=bool), axis=2)
     members = np.where(off.min(1) <= near_ms, off.argmin(1), count)
-    told: Truths = np.all(apart, axis=1)[levels.of]
-    counts = [np.bincount(of, minlength=count + 1)[:-1] for of in (members[told], members)]
+    is_clear: Truths = np.all(apart, axis=1)[levels.level]
+    counts = [
+        np.bincount(where, minlength=count + 1)[:-1] for where in (members[is_clear], members)
+    ]
     order = np.lexsort((-counts[1], -counts[0]))
     place = np.append(np.argsort(order), -1)
     return Modes(at[:, order], place[members], off[:, order] <= near_ms, apart[:, order])
@@ -164,8 +166,8 @@ def clumps(values: Values, width: float | None) -> tuple[Clump, ...]:
     edges: list[float] = []
     if width and width > 0 and np.ptp(values) < width * _MOST_STEPS / _STEPS:
         edges = _edges(values, width)
-    of = np.searchsorted(edges, values, "right")
-    members = [of == number for number in range(len(edges) + 1)]
+    bins = np.searchsorted(edges, values, "right")
+    members = [bins == number for number in range(len(edges) + 1)]
     return tuple(Clump(float(np.median(values[m])), float(m.mean()), m) for m in members)
 
 

@@ -3,7 +3,7 @@
 Under load a slow second is followed by another slow one: a flush, a compaction, a busy disk last
 longer than a request. What is resampled is therefore not requests but stretches of time, wrapped
 around at the end (the circular block bootstrap; Politis and Romano 1992), as long as the series
-itself asks for (Politis and White 2004, corrected by Patton, Politis and White 2009).
+itself requires (Politis and White 2004, corrected by Patton, Politis and White 2009).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESAMPLES = 999
 MIN_BINS = 10
 """Of fewer, no interval is given."""
 MIN_BLOCKS = 4
-"""Blocks never grow beyond a quarter of the span: of fewer nothing can be said."""
+"""Blocks never grow beyond a quarter of the span: of fewer nothing is known."""
 
 
 class Estimate(NamedTuple):
@@ -164,9 +164,9 @@ def _weights(count: int, length: int, seed: Sequence[int]) -> Values:
     rng = np.random.default_rng(list(seed))
     starts = rng.integers(0, count, (RESAMPLES, math.ceil(count / length)))
     flat = (starts + count * np.arange(RESAMPLES)[:, None]).ravel()
-    begun = np.bincount(flat, minlength=RESAMPLES * count).reshape(RESAMPLES, count)
+    first = np.bincount(flat, minlength=RESAMPLES * count).reshape(RESAMPLES, count)
     # A bin is drawn by every block that begins on it or up to length - 1 before, round the end.
-    reached = np.cumsum(np.pad(begun, ((0, 0), (length, 0)), mode="wrap"), axis=1)
+    reached = np.cumsum(np.pad(first, ((0, 0), (length, 0)), mode="wrap"), axis=1)
     return np.asarray(reached[:, length:] - reached[:, :-length], dtype=np.float64)
 
 
@@ -186,7 +186,7 @@ RULE = (
     "95 % intervals of its linear change and of its curvature lie within 10 % of its mean"
 )
 STEADY_BINS = 30
-"""Of fewer nothing is said."""
+"""Of fewer there is no figure."""
 _MOST_CUT = 0.5
 _BATCHES = 120
 
@@ -251,10 +251,10 @@ def _movements(part: Values, seed: list[int]) -> tuple[Estimate, Estimate]:
     at = (np.arange(part.size) + 0.5) / part.size - 0.5
     shapes = np.stack([np.ones(part.size), at, at**2 - np.mean(at**2)], axis=1)
     inverse = np.linalg.pinv(shapes)
-    found = inverse @ part
-    residuals = part - shapes @ found
+    solution = inverse @ part
+    residuals = part - shapes @ solution
     # From end to end a line moves by its slope; a parabola's middle is off its ends by a quarter.
-    contrasts = np.stack([inverse[1], -0.25 * inverse[2]]) / found[0]
+    contrasts = np.stack([inverse[1], -0.25 * inverse[2]]) / solution[0]
     values = contrasts @ part
     errors = regression_errors(residuals, contrasts, block_length(residuals), seed)
     change, curvature = (

@@ -3,8 +3,8 @@
 A request that waits for r WAN hops there and back, one after the other, takes `intercept + r *
 rtt`. Requests of one endpoint may do different things, so there may be several lines: the *modes*
 (`stats.modes`). The number is the slope of a line (`stats.slopes`) and any real number: half a
-round trip is a message that nobody waits for an answer to. docs/reference/statistics.md, "Round
-trips", says how lines are found, what the intervals cover and how often they hold.
+round trip is a message that waits for no answer. docs/reference/statistics.md, "Round
+trips", has how lines are found, what the intervals cover and how often they hold.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from wanlat.analysis.stats.slopes import Indexes, Levels, Line, Truths, Values
 DRAWS = 1998
 """Rows of `Estimate.draws`, half of them mirror images."""
 MIN_MAIN_SHARE = 0.25
-"""A line with fewer of the requests than that says nothing of the endpoint."""
+"""A line with fewer of the requests than that is no mode of the endpoint."""
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Requests whose latencies lie on one line.
+    """Requests with latencies on one line.
 
     `share` (0..1) is of all requests, unexplained ones included; `n` of them count as members.
     `round_trips` is the slope.
@@ -47,7 +47,7 @@ class Mode:
 class Estimate:
     """The lines of one endpoint and placement, the greatest share first.
 
-    `why` says in words why a line is the wrong model of the main mode; then there is no mode and no
+    `why` is, in words, why a line is the wrong model of the main mode; then there is no mode and no
     number. `members`, shape (n,): for each request the index of its mode, -1 for unexplained ones
     (`unexplained` of them). `draws`, shape (B, 2): draws of slope (round trips) and intercept (ms)
     of the main mode, as wide as the intervals and in no order that means anything, so that the
@@ -112,20 +112,20 @@ def estimate(
     # Of the data too, so that two runs with one seed do not draw alike and cancel out.
     seeds = [seed] if isinstance(seed, int) else list(seed)
     rng = np.random.default_rng([*seeds, crc32(rtt.tobytes()), crc32(latency.tobytes())])
-    found = modes.find(rtt, latency, levels)
-    members = found.members
-    told: Truths = np.all(found.apart, axis=1)[levels.of]
-    where: Truths = told if told.any() else np.ones_like(told)
-    why = _why_refused(found, latency, levels, where)
+    fit = modes.find(rtt, latency, levels)
+    members = fit.members
+    is_clear: Truths = np.all(fit.apart, axis=1)[levels.level]
+    where: Truths = is_clear if is_clear.any() else np.ones_like(is_clear)
+    why = _why_refused(fit, latency, levels, where)
     lines: list[Line] = []
     if why is None:
-        chosen = [_chosen(found, number, levels) for number in range(found.count)]
-        drawn = [n for n, on in enumerate(chosen) if np.unique(levels.of[on]).size >= MIN_RTTS]
-        place = np.full(found.count + 1, -1)
+        chosen = [_chosen(fit, number, levels) for number in range(fit.count)]
+        drawn = [n for n, on in enumerate(chosen) if np.unique(levels.level[on]).size >= MIN_RTTS]
+        place = np.full(fit.count + 1, -1)
         place[drawn] = np.arange(len(drawn))
         members = place[members]
         for on in (chosen[number] for number in drawn):
-            requests = rtt[on], latency[on], step[on], levels.of[on]
+            requests = rtt[on], latency[on], step[on], levels.level[on]
             lines.append(slopes.line_through(*requests, rng, draws=draws))
         why = lines[0].bend if 0 in drawn else f"no line has requests at {MIN_RTTS} RTTs"
     made = [] if why else [_mode(line, members == n, where) for n, line in enumerate(lines)]
@@ -142,32 +142,32 @@ def estimate(
     )
 
 
-def _chosen(found: Modes, mode: int, levels: Levels) -> Truths:
+def _chosen(fit: Modes, mode: int, levels: Levels) -> Truths:
     """The requests that a mode's line is drawn through, shape (n,).
 
-    Its members at RTTs where it can be told from all others: where two lines meet, each would be
+    Its members at RTTs where it is separate from all others: where two lines meet, each would be
     pulled towards the other. Where that leaves too few RTTs, what lies near it elsewhere, too.
     """
-    apart: Truths = found.apart[levels.of, mode]
-    members: Truths = (found.members == mode) & apart
-    if np.unique(levels.of[members]).size >= MIN_RTTS:
+    apart: Truths = fit.apart[levels.level, mode]
+    members: Truths = (fit.members == mode) & apart
+    if np.unique(levels.level[members]).size >= MIN_RTTS:
         return members
-    return members | (~apart & found.near[:, mode])
+    return members | (~apart & fit.near[:, mode])
 
 
-def _why_refused(found: Modes, latency_ms: Values, levels: Levels, where: Truths) -> str | None:
+def _why_refused(fit: Modes, latency_ms: Values, levels: Levels, where: Truths) -> str | None:
     """Why no lines go through all RTTs, where requests are missing from them."""
-    explained: Truths = found.members >= 0
+    explained: Truths = fit.members >= 0
     level = slopes.absent_level(explained, levels)
     if level is not None:
-        at, rtt_ms = levels.of == level, float(levels.rtt_ms[level])
-        off_ms = float(np.median(latency_ms[at]) - found.at_ms[level, 0])
+        at, rtt_ms = levels.level == level, float(levels.rtt_ms[level])
+        off_ms = float(np.median(latency_ms[at]) - fit.at_ms[level, 0])
         return (
             f"at an RTT of {rtt_ms:.4g} ms only {int(explained[at].sum())} of {int(at.sum())} "
             "requests lie on a line that those at other RTTs follow; they are "
             f"{abs(off_ms):.3g} ms {'slower' if off_ms > 0 else 'faster'} than the line (median)"
         )
-    on_main = int((found.members[where] == 0).sum())
+    on_main = int((fit.members[where] == 0).sum())
     if on_main < MIN_MAIN_SHARE * where.sum():
         return f"no line has more than {on_main} of {int(where.sum())} requests"
     return None
@@ -197,12 +197,12 @@ def _mean(
     """
     weights = np.array([mode.share for mode in made])
     weights /= weights.sum()
-    each = np.array([mode.round_trips for mode in made])
-    mean = float(weights @ each)
-    off = np.where(members >= 0, each[members] - mean, 0.0)
-    _, of = np.unique(step, return_inverse=True)
-    steps = int(of.max()) + 1
-    among = float((np.bincount(of, weights=off) ** 2).sum()) * steps / max(steps - 1, 1)
+    slopes = np.array([mode.round_trips for mode in made])
+    mean = float(weights @ slopes)
+    off = np.where(members >= 0, slopes[members] - mean, 0.0)
+    _, places = np.unique(step, return_inverse=True)
+    steps = int(places.max()) + 1
+    among = float((np.bincount(places, weights=off) ** 2).sum()) * steps / max(steps - 1, 1)
     error = math.sqrt(max(among, float((off**2).sum()))) / max((members >= 0).sum(), 1)
     drawn = np.array([line.draws[:, 0] for line in lines]).T @ weights
     return mean, percentile_interval(drawn + error * rng.standard_t(max(steps - 1, 1), drawn.size))

@@ -5,7 +5,7 @@ machine is busy, the RTT is not what was measured) disturbs the next one too. So
 with the median of its requests, and through these goes a robust line: Tukey's bisquare from Theil
 and Sen's start. Three things make its slope uncertain, and each is in the draws: the noise of steps
 (Huber's variance, Student's t), the error of the measured RTT that steps of one RTT share, and that
-a request which waits for no link meets a machine that is awake. docs/reference/statistics.md says
+a request which waits for no link meets a machine that is awake. docs/reference/statistics.md has
 how often the intervals hold.
 """
 
@@ -38,7 +38,7 @@ TUNING = 9.0
 """Of the bisquare, in scales. The usual 4.685 gives up steps in which the machine was merely busy;
 what is to be given up is a step during which something else happened: 20 scales off and more."""
 FEW_STEPS = 8
-"""Of fewer nobody can tell which is the odd one: least squares."""
+"""Of fewer it is not known which is the odd one: least squares."""
 RARE = 0.002
 """What noise alone does more rarely than this was not noise."""
 MIN_DEVIATION_MS, MIN_DEVIATION_SHARE = 2.0, 0.01
@@ -57,7 +57,7 @@ class Levels:
     """
 
     rtt_ms: Values
-    of: Indexes
+    level: Indexes
 
     @property
     def count(self) -> int:
@@ -66,23 +66,23 @@ class Levels:
 
     def counted(self, chosen: Truths) -> Indexes:
         """How many of the requests that are `chosen`, shape (n,), each level has: shape (L,)."""
-        return np.bincount(self.of[chosen], minlength=self.count)
+        return np.bincount(self.level[chosen], minlength=self.count)
 
 
 def levels_of(rtt_ms: Values) -> Levels:
     """The levels of `rtt_ms`, shape (n,): a gap between neighbours begins a new one."""
     order = np.argsort(rtt_ms, kind="stable")
     gap = max(SAME_RTT_MS, SAME_RTT_SHARE * float(np.ptp(rtt_ms)))
-    of = np.empty(rtt_ms.size, dtype=np.int_)
-    of[order] = np.concatenate(([0], np.cumsum(np.diff(rtt_ms[order]) > gap)))
-    return Levels(np.bincount(of, weights=rtt_ms) / np.bincount(of), of)
+    level_of = np.empty(rtt_ms.size, dtype=np.int_)
+    level_of[order] = np.concatenate(([0], np.cumsum(np.diff(rtt_ms[order]) > gap)))
+    return Levels(np.bincount(level_of, weights=rtt_ms) / np.bincount(level_of), level_of)
 
 
 @dataclass(frozen=True)
 class Line:
     """A line and its draws of (slope, intercept), shape (B, 2), half of them mirror images.
 
-    `bend` says in words how the latencies bend, where a line is the wrong model of them.
+    `bend` is, in words, how the latencies bend, where a line is the wrong model of them.
     """
 
     slope: float
@@ -101,9 +101,9 @@ def line_through(
     draws: int,
 ) -> Line:
     """The robust line through requests, shape (n,) each, of three different RTTs or more."""
-    _, first, of, n = np.unique(step, return_index=True, return_inverse=True, return_counts=True)
-    x, level = np.bincount(of, weights=rtt_ms) / n, level[first]
-    y = np.array([np.median(latency_ms[of == each]) for each in range(n.size)])
+    _, first, group, n = np.unique(step, return_index=True, return_inverse=True, return_counts=True)
+    x, level = np.bincount(group, weights=rtt_ms) / n, level[first]
+    y = np.array([np.median(latency_ms[group == number]) for number in range(n.size)])
     # Half of the variance is the step's own, half that of a median of so many requests.
     precision = 2 / (1 + n.mean() / n)
     near = x < NEAR_RTT_MS
@@ -114,11 +114,11 @@ def line_through(
         # has the variance v/k + s²: that of k steps that count v / (v + k s²) each.
         own = _robust(x, y, precision, shared).scale ** 2
         shared[near] = max(own / (own + near.sum() * IDLE_STEP_MS**2), 0.01)
-    found = _robust(x, y, precision, shared)
+    fit = _robust(x, y, precision, shared)
     weights = precision * shared
-    made = _draws(x, level, near, weights * found.trust, found, rng, draws)
-    made += [found.slope, found.intercept]
-    return Line(found.slope, found.intercept, made, _bend(x, level, weights, found))
+    made = _draws(x, level, near, weights * fit.trust, fit, rng, draws)
+    made += [fit.slope, fit.intercept]
+    return Line(fit.slope, fit.intercept, made, _bend(x, level, weights, fit))
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _draws(
     level: Indexes,
     near: Truths,
     weights: Values,
-    found: _Robust,
+    fit: _Robust,
     rng: np.random.Generator,
     draws: int,
 ) -> Values:
@@ -197,20 +197,20 @@ def _draws(
     mean, across = _moments(x, weights)
     freedom = max(x.size - 2, 1)
     # Slope, and the height of the line at the mean RTT: their errors are independent.
-    size = np.sqrt(found.spread / np.array([across, weights.sum()]))
+    size = np.sqrt(fit.spread / np.array([across, weights.sum()]))
     half = rng.standard_normal((draws // 2, 2)) * size
     half /= np.sqrt(rng.chisquare(freedom, (draws // 2, 1)) / freedom)
     off = np.concatenate((half, -half))
     # What errors that steps share do: by how much a ms at a step moves slope and height.
     pulls = np.stack((weights * (x - mean) / across, weights / weights.sum()), axis=-1)
-    each = np.zeros((int(level.max()) + 1, 2))
-    np.add.at(each, level, pulls)
-    off += rng.standard_normal((draws, len(each))) * RTT_ERROR_MS * abs(found.slope) @ each
+    moments = np.zeros((int(level.max()) + 1, 2))
+    np.add.at(moments, level, pulls)
+    off += rng.standard_normal((draws, len(moments))) * RTT_ERROR_MS * abs(fit.slope) @ moments
     off += rng.standard_normal((draws, 1)) * IDLE_STEP_MS * pulls[near].sum(0)
     return np.column_stack((off[:, 0], off[:, 1] - mean * off[:, 0]))
 
 
-def _bend(x: Values, level: Indexes, weights: Values, found: _Robust) -> str | None:
+def _bend(x: Values, level: Indexes, weights: Values, fit: _Robust) -> str | None:
     """How the levels bend away from the line, in words; None: not, or it may be noise.
 
     The classic test of lack of fit (Draper and Smith 1998, 2.1): deviations of the levels' medians
@@ -218,27 +218,27 @@ def _bend(x: Values, level: Indexes, weights: Values, found: _Robust) -> str | N
     the line gave up may be the odd one. Where hardly an RTT was taken twice, the noise of steps is
     not known, and nothing is called a bend.
     """
-    _, of, repeats = np.unique(level, return_inverse=True, return_counts=True)
-    off = found.residuals
-    medians = np.array([np.median(off[of == each]) for each in range(repeats.size)])
+    _, group, repeats = np.unique(level, return_inverse=True, return_counts=True)
+    off = fit.residuals
+    medians = np.array([np.median(off[group == number]) for number in range(repeats.size)])
     worst = int(np.abs(medians).argmax())
     deviation = float(medians[worst])
     replicates, freedom = level.size - repeats.size, max(repeats.size - 2, 1)
     least = max(MIN_DEVIATION_MS, MIN_DEVIATION_SHARE * float(np.ptp(x)))
     # Every step of that RTT is off to the same side, and not only most of them.
-    agreed = float((off[of == worst] * np.sign(deviation)).min())
+    agreed = float((off[group == worst] * np.sign(deviation)).min())
     if replicates < 3 or abs(deviation) <= least or agreed <= least / 2:
         return None
-    within = max(float((weights * (off - medians[of]) ** 2).sum()) / replicates, 1e-18)
+    within = max(float((weights * (off - medians[group]) ** 2).sum()) / replicates, 1e-18)
     # The median of three or more varies by about half more than their mean.
-    mass = np.bincount(of, weights=weights) / np.where(repeats > 2, 1.5, 1.0)
+    mass = np.bincount(group, weights=weights) / np.where(repeats > 2, 1.5, 1.0)
     between = float((mass * medians**2).sum()) / freedom
     if fdtrc(freedom, replicates, between / within) >= RARE:
         return None
     return (
-        f"the latencies bend: at an RTT of {x[of == worst].mean():.4g} ms they are "
+        f"the latencies bend: at an RTT of {x[group == worst].mean():.4g} ms they are "
         f"{abs(deviation):.3g} ms {'slower' if deviation > 0 else 'faster'} than the closest line, "
-        f"and RTT steps of one RTT differ by {math.sqrt(found.spread):.2g} ms only (standard "
+        f"and RTT steps of one RTT differ by {math.sqrt(fit.spread):.2g} ms only (standard "
         "deviation)"
     )
 

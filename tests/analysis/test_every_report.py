@@ -116,7 +116,7 @@ def test_every_kind_of_report_is_printed_and_its_figures_agree(tmp_path: Path, n
     assert (rated > 0) == (name in ("sizes", "load", "loads")), rated
     json.dumps(document, allow_nan=False)
     if name == "latencies":
-        assert set(summary.blocks) <= {"endpoints", "in_rtts", "published"}
+        assert set(summary.blocks) <= {"endpoints", "in_rtts"}
 
 
 def test_the_figures_of_every_published_summary_agree() -> None:

@@ -87,7 +87,7 @@ def test_a_report_is_a_summary_tables_and_charts(make_bundle: MakeBundle) -> Non
     before = contents(path)
     made = report(path, svg=True)
     after = contents(path)
-    stems = ("endpoint-latency", "published", "calibration")
+    stems = ("endpoint-latency", "calibration")
     charts = {f"charts/{stem}.{suffix}" for stem in stems for suffix in ("png", "svg")}
     written = {"summary.json", "tables.md", "report.html"} | charts
     paths = (made.summary_path, made.tables_path or path, made.page_path, *made.charts)

@@ -1,4 +1,4 @@
-"""Object sizes: the table of the published comparison, from samples."""
+"""Object sizes: tables and charts, from samples."""
 
 from __future__ import annotations
 
@@ -90,12 +90,10 @@ def test_the_charts_of_several_clusters_are_over_them(tmp_path: Path) -> None:
     assert "Bob takes 3 to 3 times as long as MinIO" in " ".join(texts_of(charts["sizes-ratio"]))
 
 
-def test_the_charts_are_readable_and_hold_the_published_ratios(directory: Path) -> None:
+def test_the_charts_are_readable_and_compare_with_the_first_system(directory: Path) -> None:
     charts = answer_of(SIZES, directory).charts()
     kinds = ("time", "ratio")
     own = {f"sizes-{kind}{keys}" for kind in kinds for keys in ("", "-one-key")}
     assert set(charts) == own
     assert_apart(charts["sizes-ratio"])
-    said = [" ".join(texts_of(charts[name])) for name in ("sizes-ratio", "sizes-time")]
-    assert ["Published: stored estimates" in each for each in said] == [True, False]
-    assert "imes as long as Bob" in said[0]
+    assert "imes as long as Bob" in " ".join(texts_of(charts["sizes-ratio"]))

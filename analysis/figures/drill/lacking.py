@@ -1,7 +1,7 @@
 """What a drill that came to its end must have left, and did not: without it nothing is passed.
 
-A file may be absent, empty or cut anywhere. Then nobody knows what was broken, when, or what came
-of it, and a drill that lacks it has neither passed nor held a claim.
+A file may be absent, empty or cut anywhere. Then it is not known what was broken, when, or what
+came of it, and a drill that lacks it has neither passed nor held a claim.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TABLES = ("samples", "events", "ledger", "verification")
-"""What tells of a drill besides its manifest."""
+"""The records of a drill besides its manifest."""
 _LAST_STAGE = "done"
 
 
@@ -30,14 +30,14 @@ def lacking_of(bundle: Run, requests: pd.DataFrame, events: Sequence[Event]) -> 
         return []  # which says by itself that it has not passed
     absent = [name for name in TABLES if not has_table(bundle.directory, name)]
     spec = bundle.manifest.drill or documents.Drill()
-    found = [f"the bundle has no {', '.join(absent)}"] if absent else []
+    lacks = [f"the bundle has no {', '.join(absent)}"] if absent else []
     if bundle.truncated:
-        found.append("the samples are cut short")
+        lacks.append("the samples are cut short")
     if "samples" not in absent:
-        found += _of_requests(spec, bundle.manifest.clients, requests)
+        lacks += _of_requests(spec, bundle.manifest.clients, requests)
     if "events" not in absent:
-        found += _of_events(spec, events)
-    return found
+        lacks += _of_events(spec, events)
+    return lacks
 
 
 def _of_requests(
@@ -64,12 +64,12 @@ def _of_requests(
 
 def _of_events(spec: documents.Drill, events: Sequence[Event]) -> Iterator[str]:
     """Phases, faults, and the end, of which there is no event."""
-    phases = {each.subject for each in events if each.kind == "phase"}
+    phases = {event.subject for event in events if event.kind == "phase"}
     if absent := [name for name in (*PHASES, "end") if name not in phases]:
         yield f"the events do not say when {', '.join(absent)} began"
     planned = len(spec.faults)
-    injected = sum(each.kind == "inject" for each in events)
+    injected = sum(event.kind == "inject" for event in events)
     if injected < planned:
         yield f"the events have {injected} of {count(planned, 'fault')}"
-    if not any((each.kind, each.subject) == ("stage", _LAST_STAGE) for each in events):
+    if not any((event.kind, event.subject) == ("stage", _LAST_STAGE) for event in events):
         yield "the events do not reach the end"

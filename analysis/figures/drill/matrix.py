@@ -45,7 +45,7 @@ class DrillRun:
     claims: Sequence[Row]
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def verdicts(self) -> list[dict[str, Any]]:
         """Its own verdicts, corrected for this run alone."""
         return [{key: claim[key] for key in ("id", "verdict", "evidence")} for claim in self.claims]
 
@@ -81,7 +81,9 @@ class DrillMatrix:
         claims = [
             {
                 **{**row, "drill": row["drill"].name},
-                "verdicts": [{**one._asdict(), **told} for one, told in row["verdicts"].items()],
+                "verdicts": [
+                    {**one._asdict(), **verdict} for one, verdict in row["verdicts"].items()
+                ],
             }
             for row in self.claims
         ]
@@ -92,7 +94,7 @@ class DrillMatrix:
                 {
                     **{"drill": key.name, "topology": key.topology, "scale": key.scale},
                     **one._asdict(),
-                    "runs": [{**run.figures, "claims": run.told} for run in runs],
+                    "runs": [{**run.figures, "claims": run.verdicts} for run in runs],
                 }
                 for key, one, runs in cells
             ],
@@ -101,7 +103,7 @@ class DrillMatrix:
 
 
 def worst(runs: Sequence[DrillRun]) -> DrillRun:
-    """The run whose durability is worst, the shown one among equals."""
+    """The run with the worst durability, the shown one among equals."""
     order = ("fail", "unknown", "pass")
     verdicts = [order.index(run.figures["durability"]["verdict"]) for run in runs]
     ranked = sorted(range(len(runs)), key=lambda n: (verdicts[n], -sum(runs[n].wrong.values())))
@@ -113,8 +115,8 @@ def read_drills(places: Sequence[Path | str]) -> DrillMatrix:
 
     Raises BundleError if one of them is no bundle of a drill and holds none.
     """
-    found = dict.fromkeys(path for place in places for path in _bundles_at(Path(place)))
-    return matrix_of(run_of(path, _document(path)) for path in found)
+    directories = dict.fromkeys(path for place in places for path in _bundles_at(Path(place)))
+    return matrix_of(run_of(path, _document(path)) for path in directories)
 
 
 def matrix_of(runs: Iterable[DrillRun]) -> DrillMatrix:
@@ -136,15 +138,15 @@ def matrix_of(runs: Iterable[DrillRun]) -> DrillMatrix:
             new = {"drill": key, **words, "bound": bound_of(claim), "verdicts": {}}
             row = rows.setdefault((key, words["id"]), new)
             row["verdicts"].setdefault(one, []).append(claim)
-    told = [(row["verdicts"], one) for row in rows.values() for one in row["verdicts"]]
-    judged = corrected([_judged(verdicts[one]) for verdicts, one in told])
-    for (verdicts, one), each in zip(told, judged, strict=True):
-        verdicts[one] = each
+    entries = [(row["verdicts"], one) for row in rows.values() for one in row["verdicts"]]
+    judged = corrected([_judged(verdicts[one]) for verdicts, one in entries])
+    for (verdicts, one), verdict in zip(entries, judged, strict=True):
+        verdicts[one] = verdict
     return DrillMatrix(drills, series, cells, list(rows.values()))
 
 
 def run_of(directory: Path, document: Row) -> DrillRun:
-    """The run in `directory`, of whose summary.json `document` is the block `drill`.
+    """The run in `directory`, with `document`, the block `drill` of its summary.json.
 
     Raises BundleError for what that lacks.
     """
@@ -227,7 +229,7 @@ def _document(directory: Path) -> Row:
     """The block `drill` of a bundle's summary.json.
 
     From all of the bundle where there is none, where evidence is gone since, or where it was made
-    before figures told `expired` from `not_sent`.
+    before figures distinguished `expired` from `not_sent`.
     """
     if read_json(directory / "manifest.json").get("kind") != "drill":
         raise BundleError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 LEAST_N = 10
-"""Answers; of fewer nobody can say what is normal."""
+"""Answers; of fewer it is not known what is normal."""
 LIMIT_OVER_P95 = 4.0
 LEAST_LIMIT_MS = 250.0
 """Shorter waits are a busy machine's: one with 20 processes a core kept requests waiting 120 ms."""
@@ -32,11 +32,11 @@ WINDOW, WINDOW_S = 7, 1.0
 be served slowly. Single slow ones are the tail that every store has; a few at once, at short
 intervals, are a hiccup of the machine."""
 LEAST_GOOD = 3
-"""Answers in time, after the last disturbance, without which nobody can say that it was over."""
+"""Answers in time, after the last disturbance, without which it is not known to be over."""
 
 GOOD, LATE, BAD, EXPIRED = "good", "late", "bad", "expired"
-"""What a request says of its client: ok in time; ok, but it took longer than the limit; not ok;
-never sent, because earlier ones were waiting, which says it all. Of one that this machine could not
+"""The status of a request: ok in time; ok, but it took longer than the limit; not ok;
+never sent, because earlier ones were waiting, which is as bad. Of one that this machine could not
 send nothing follows: it is left out."""
 ANSWERED = (GOOD, LATE)
 RECOVERY = ("recovered", "recovery_s", "recovery_after_heal_s")
@@ -45,7 +45,7 @@ NOT_KNOWN, NOT_BACK = (None, None, None), (False, None, None)
 
 Recovery = tuple[bool | None, float | None, float | None]
 Injection = tuple[float, float]
-"""The first fault: its injection was begun, and it was in force for certain; seconds."""
+"""The first fault: its injection started, and it was in force for certain; seconds."""
 
 
 def client_of(
@@ -59,8 +59,10 @@ def client_of(
     first = last_heal_s = None
     if faults:
         # Of a kill, `begin_s` is when the end of the process was seen.
-        begun_s = [fault["begin_s"] - max(fault["late_ms"] or 0.0, 0.0) / 1000 for fault in faults]
-        first = min(begun_s), min(fault["begin_s"] for fault in faults)
+        started_s = [
+            fault["begin_s"] - max(fault["late_ms"] or 0.0, 0.0) / 1000 for fault in faults
+        ]
+        first = min(started_s), min(fault["begin_s"] for fault in faults)
         if all(fault["end_s"] is not None for fault in faults):
             last_heal_s = max(fault["end_s"] for fault in faults)
     of_store = rows[rows["outcome"] != NOT_SENT]
@@ -68,7 +70,7 @@ def client_of(
     requests = classified(of_store, limit_ms, slow_ms)
     outages = list(outages_of(requests, first, limit_ms, max(until_s, requests["end_s"].max())))
     slow = [] if first is None else list(slow_stretches_of(requests, first[0]))
-    counted_s = [each["duration_s"] for each in outages if not each["before_fault"]]
+    counted_s = [outage["duration_s"] for outage in outages if not outage["before_fault"]]
     recovery = recovery_of(requests, [*outages, *slow], first, last_heal_s)
     figures = {
         "phases": {phase: figures_of(rows[rows["phase"] == phase]) for phase in PHASES},
@@ -83,16 +85,16 @@ def client_of(
 
 def recovery_of_all(clients: Sequence[Row]) -> Recovery:
     """That of the client that took longest; not recovered if one was not; unknown if one is."""
-    each = [tuple(client[key] for key in RECOVERY) for client in clients]
-    if NOT_BACK in each:
+    recoveries = [tuple(client[key] for key in RECOVERY) for client in clients]
+    if NOT_BACK in recoveries:
         return NOT_BACK
-    return NOT_KNOWN if NOT_KNOWN in each else max(each, default=NOT_KNOWN)
+    return NOT_KNOWN if NOT_KNOWN in recoveries else max(recoveries, default=NOT_KNOWN)
 
 
 def normal_of(
     requests: pd.DataFrame, interval_ms: float | None, before_s: float | None
 ) -> tuple[float | None, float | None]:
-    """The limit of an outage and that of a slow answer, ms; None of both where nobody can say.
+    """The limit of an outage and that of a slow answer, ms; both None where they are not known.
 
     From the ok requests of the phase before that were answered before `before_s`, when the first
     fault began; of those that were sent while another was on its way, none: one hiccup hits all of
@@ -127,11 +129,11 @@ def _one_after_another(requests: pd.DataFrame) -> pd.DataFrame:
 def classified(
     requests: pd.DataFrame, limit_ms: float | None, slow_ms: float | None
 ) -> pd.DataFrame:
-    """What each of a client's requests says: `status`, `is_slow`, `begin_s` and `end_s`.
+    """The status of each of a client's requests: `status`, `is_slow`, `begin_s` and `end_s`.
 
     One that expired begins and ends when it was due; `end_s` is when it was answered or
     given up, or `begin_s` where that is unknown. An answer that the machine made late took no time
-    that says anything: it is in time, and not slow.
+    that counts: it is in time, and not slow.
     """
     import numpy as np
     import pandas as pd
@@ -154,14 +156,14 @@ def classified(
 def outages_of(
     requests: pd.DataFrame, first: Injection | None, limit_ms: float | None, record_end_s: float
 ) -> Iterator[dict[str, Any]]:
-    """Every outage of one client and operation, of whose requests `classified` says what they say.
+    """Every outage of one client and operation, with its requests as `classified` has them.
 
     An outage begins when a request is sent that is not ok or takes longer than the limit. It ends
     with the first ok answer to what was sent since, be that the same request: whoever answers is
-    back. All that are sent until then belong to it. One whose first
-    request was in flight, and still in time, when the first fault began, begins with the fault; one
-    that began before any fault is no fault's work (`before_fault`). One that was not over by the
-    end of the record (not `ended`) lasted at least that long.
+    back. All that are sent until then belong to it. Where the first request was in flight, and
+    still in time, when the first fault began, it begins with the fault; one that began before any
+    fault is no fault's work (`before_fault`). One that was not over by the end of the record (not
+    `ended`) lasted at least that long.
     """
     import numpy as np
 
@@ -182,8 +184,8 @@ def outages_of(
         yield _disturbance(begin_s, end_s, ended, number, before_fault=early)
 
 
-def slow_stretches_of(requests: pd.DataFrame, begun_s: float) -> Iterator[dict[str, Any]]:
-    """Every stretch since the first fault, at `begun_s`, in which most answers were slow.
+def slow_stretches_of(requests: pd.DataFrame, started_s: float) -> Iterator[dict[str, Any]]:
+    """Every stretch since the first fault, at `started_s`, in which most answers were slow.
 
     Of WINDOW answers or more in a row, WINDOW_S long or longer, more than half are slow: their
     median is beyond what is normal. A stretch is the union of such windows, from its first slow
@@ -191,7 +193,7 @@ def slow_stretches_of(requests: pd.DataFrame, begun_s: float) -> Iterator[dict[s
     """
     import numpy as np
 
-    answers = requests[requests["status"].isin(ANSWERED) & (requests["end_s"] > begun_s)]
+    answers = requests[requests["status"].isin(ANSWERED) & (requests["end_s"] > started_s)]
     slow = np.concatenate([[0], answers["is_slow"].cumsum()])
     first = np.arange(len(answers))
     late_enough = np.searchsorted(answers["end_s"].cummax(), answers["begin_s"] + WINDOW_S)
@@ -204,7 +206,7 @@ def slow_stretches_of(requests: pd.DataFrame, begun_s: float) -> Iterator[dict[s
     stretch = (~covered).cumsum()
     for _, rows in answers[covered].groupby(stretch[covered]):
         among = rows[rows["is_slow"]]
-        begin_s = max(among["begin_s"].iloc[0], begun_s)
+        begin_s = max(among["begin_s"].iloc[0], started_s)
         ended = rows.index[-1] != answers.index[-1]
         yield _disturbance(begin_s, among["end_s"].max(), ended, len(among), before_fault=False)
 
@@ -224,15 +226,17 @@ def recovery_of(
     """
     if first is None:
         return NOT_KNOWN
-    begun_s, in_force_s = first
-    measured = requests[(requests["end_s"] > begun_s) & (requests["status"] != EXPIRED)]
-    early = [each for each in disturbances if each["before_fault"]]
-    if measured.empty or any(each["end_s"] > begun_s for each in early):
+    started_s, in_force_s = first
+    measured = requests[(requests["end_s"] > started_s) & (requests["status"] != EXPIRED)]
+    early = [disturbance for disturbance in disturbances if disturbance["before_fault"]]
+    if measured.empty or any(disturbance["end_s"] > started_s for disturbance in early):
         return NOT_KNOWN
-    disturbed = [each for each in disturbances if not each["before_fault"]]
-    end_s = max([in_force_s, *(each["end_s"] for each in disturbed)])
+    disturbed = [disturbance for disturbance in disturbances if not disturbance["before_fault"]]
+    end_s = max([in_force_s, *(disturbance["end_s"] for disturbance in disturbed)])
     good = ((requests["status"] == GOOD) & (requests["end_s"] >= end_s)).sum()
-    if disturbed and (good < LEAST_GOOD or not all(each["ended"] for each in disturbed)):
+    if disturbed and (
+        good < LEAST_GOOD or not all(disturbance["ended"] for disturbance in disturbed)
+    ):
         return NOT_BACK
     return True, end_s - in_force_s, None if last_heal_s is None else max(0.0, end_s - last_heal_s)
 
@@ -256,9 +260,9 @@ def _begin(
     """When the outage that a request opens began, and whether that was before any fault."""
     if fault is None or begin_s >= fault[1]:
         return begin_s, False
-    begun_s, in_force_s = fault
-    was_overdue = limit_ms is not None and (begun_s - begin_s) * 1000 > limit_ms
-    if begin_s < begun_s and (was_overdue or end_s <= begun_s):
+    started_s, in_force_s = fault
+    was_overdue = limit_ms is not None and (started_s - begin_s) * 1000 > limit_ms
+    if begin_s < started_s and (was_overdue or end_s <= started_s):
         return begin_s, True
     # What it waited before the fault was in force is not the fault's, if it survived that.
-    return max(begin_s, in_force_s if end_s > in_force_s else begun_s), False
+    return max(begin_s, in_force_s if end_s > in_force_s else started_s), False

@@ -43,7 +43,7 @@ Row = Mapping[str, Any]
 ENDED = {"running": "killed", "interrupted": "interrupted", "failed": "failed"}
 """How a drill ended that is not complete."""
 _WRONG_BYTES = ("checksum mismatch", "length mismatch")
-"""How the probe says that the bytes of an answer are not those that were written."""
+"""The probe's words where the bytes of an answer are not those that were written."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Drill:
         both = [
             (client, one, client.get(f"{one}s")) for client in self["clients"] for one in OPERATIONS
         ]
-        return [each for each in both if each[2] is not None]
+        return [entry for entry in both if entry[2] is not None]
 
     @property
     def longest_outage(self) -> Row | None:
@@ -91,8 +91,8 @@ class Drill:
 
         One that began before any fault is no fault's work and does not count.
         """
-        outages = [each for each in self["outages"] if not each["before_fault"]]
-        return max(outages, key=lambda each: each["duration_s"], default=None)
+        outages = [outage for outage in self["outages"] if not outage["before_fault"]]
+        return max(outages, key=lambda outage: outage["duration_s"], default=None)
 
     def rows(self, client: str, operation: str) -> pd.DataFrame:
         """The requests of one client's reads, or its writes."""
@@ -113,8 +113,8 @@ def read_drill(bundle: Run | Path | str) -> Drill:
         )
     if "drill" not in bundle.derived:
         bundle.derived["drill"] = _read(bundle)
-    found: Drill = bundle.derived["drill"]
-    return found
+    drill: Drill = bundle.derived["drill"]
+    return drill
 
 
 def how_it_ended(bundle: Run) -> str | None:
@@ -146,21 +146,21 @@ def _read(bundle: Run) -> Drill:
         max(known_s, default=None),
         was_cut_short=bundle.status in ("interrupted", "failed"),
     )
-    until_s = max((each["end_s"] for each in phases if each["end_s"] is not None), default=0.0)
+    until_s = max((phase["end_s"] for phase in phases if phase["end_s"] is not None), default=0.0)
     events_of = happened(events, zero_ns)
     places = manifest.clients
     interval_s, deadline_s = quantity(spec.interval), quantity(spec.deadline)
     interval_ms = None if interval_s is None else interval_s * 1000
-    found: dict[tuple[str, str], Row] = {}
+    cells: dict[tuple[str, str], Row] = {}
     outages: list[Row] = []
     slow: list[Row] = []
     for (client, operation), rows in requests.groupby(["client", "operation"]):
-        whose = {"client": client, "operation": operation}
+        subject = {"client": client, "operation": operation}
         figures, *disturbances = client_of(rows, events_of["faults"], interval_ms, until_s)
-        found[str(client), str(operation)] = figures
+        cells[str(client), str(operation)] = figures
         for every, own in zip((outages, slow), disturbances, strict=True):
-            every += [{**whose, **each} for each in own]
-    of_all = list(found.values())
+            every += [{**subject, **entry} for entry in own]
+    of_all = list(cells.values())
     recovery = dict(zip(RECOVERY, recovery_of_all(of_all), strict=True))
     keys = read_ledger(bundle.directory)
     written = requests[(requests["operation"] == "write") & requests["sent"]]["key"].dropna()
@@ -172,7 +172,7 @@ def _read(bundle: Run) -> Drill:
     series = bundle.systems[0] if bundle.systems else Series("", "")
     reached = [event.subject for event in events if event.kind == "stage"]
     errors = requests.loc[requests["operation"] == "read", "error"].fillna("").astype(str)
-    longest_s = max((each["longest_outage_s"] for each in of_all), default=0.0)
+    longest_s = max((client["longest_outage_s"] for client in of_all), default=0.0)
     document = {
         "name": bundle.study,
         "system": series.system,
@@ -200,15 +200,15 @@ def _read(bundle: Run) -> Drill:
         "reason": manifest.reason,
         # Of a killed drill an event may name a stage that the manifest does not.
         "reached": reached[-1] if reached else manifest.reached,
-        "roles": {name: list(of) for name, of in manifest.roles.items()},
+        "roles": {name: list(nodes) for name, nodes in manifest.roles.items()},
         "clients": [
             {
                 "client": name,
                 **{key: getattr(place, key) for key in ("node", "site", "target")},
                 **{
-                    f"{one}s": found.get((name, one))
+                    f"{one}s": cells.get((name, one))
                     for one in OPERATIONS
-                    if one != "list" or (name, one) in found
+                    if one != "list" or (name, one) in cells
                 },
             }
             for name, place in places.items()
@@ -216,7 +216,7 @@ def _read(bundle: Run) -> Drill:
         "endpoints": by_endpoint(requests),
         NOT_SENT: int((requests["outcome"] == NOT_SENT).sum()),
         "late_requests": int(requests["late"].sum()),
-        "outages": sorted(outages, key=lambda each: each["begin_s"]),
+        "outages": sorted(outages, key=lambda outage: outage["begin_s"]),
         "slow": slow,
         **events_of,
         "wrong_reads": int(errors.str.startswith(_WRONG_BYTES).sum()),
@@ -260,11 +260,11 @@ def _origin_ns(
     manifest: documents.Manifest, samples: pd.DataFrame, events: Sequence[Event]
 ) -> int | None:
     """The begin of `before`: as noted, else as planned, else when the first request was due."""
-    noted = [each.t_ns for each in events if (each.kind, each.subject) == ("phase", PHASES[0])]
+    noted = [event.t_ns for event in events if (event.kind, event.subject) == ("phase", PHASES[0])]
     due_ns = samples.loc[samples["phase"] == PHASES[0], "due_ns"].dropna()
     known = [*noted[-1:], manifest.origin_ns, *([int(due_ns.min())] if len(due_ns) else [])]
-    known += [each.t_ns for each in events[:1]]
-    return next((each for each in known if isinstance(each, int)), None)
+    known += [event.t_ns for event in events[:1]]
+    return next((t_ns for t_ns in known if isinstance(t_ns, int)), None)
 
 
 def _plain(value: Any) -> Any:

@@ -99,7 +99,7 @@ def by_endpoint(requests: pd.DataFrame) -> list[dict[str, Any]]:
     """The figures of each phase, operation and endpoint that has a request."""
     names = ["phase", "operation", "endpoint"]
     grouped = requests.groupby(names, observed=True)
-    return [dict(zip(names, whose, strict=True)) | figures_of(rows) for whose, rows in grouped]
+    return [dict(zip(names, key, strict=True)) | figures_of(rows) for key, rows in grouped]
 
 
 def phases_of(
@@ -113,13 +113,13 @@ def phases_of(
     """All three of PHASES: `[begin_s, end_s)`, by when requests were due.
 
     `begins_s` has the begin of each phase that is recorded, and of "end"; `planned_s` how long each
-    was to be; nothing is known of any time after `known_until_s`. `was_cut_short` says that the
+    was to be; nothing is known of any time after `known_until_s`. `was_cut_short` means that the
     drill ended itself before its end: then things went on happening, but no requests. `begin_s` is
     None where the drill did not get that far; `end_s` of a phase that is not `complete` is the end
     of the record.
     """
     known_s = -math.inf if known_until_s is None else known_until_s
-    found = []
+    faults = []
     for name, following in pairwise((*PHASES, "end")):
         rows = requests[requests["phase"] == name]
         begin_s = begins_s.get(name, None if rows.empty else float(rows["due_s"].min()))
@@ -132,11 +132,13 @@ def phases_of(
                 last_s = float(rows[["due_s", "end_s"]].max().max())
             complete = last_s >= planned_end_s
             end_s = planned_end_s if complete else max(begin_s, last_s)
-        asked = [one for one in OPERATIONS if one != "list" or one in set(requests["operation"])]
-        both = {f"{one}s": figures_of(rows[rows["operation"] == one]) for one in asked}
+        operations = [
+            one for one in OPERATIONS if one != "list" or one in set(requests["operation"])
+        ]
+        both = {f"{one}s": figures_of(rows[rows["operation"] == one]) for one in operations}
         span = {"begin_s": begin_s, "end_s": end_s, "complete": complete}
-        found.append({"name": name, **both, **span})
-    return found
+        faults.append({"name": name, **both, **span})
+    return faults
 
 
 def _latencies(values_ms: pd.Series[float]) -> dict[str, float | None]:
@@ -163,8 +165,8 @@ def read_events(directory: Path) -> list[Event]:
 
     Raises BundleError for what is damaged.
     """
-    found = read_table(directory, "events")
-    rows = [] if found is None else found[0].to_dict("records")
+    table = read_table(directory, "events")
+    rows = [] if table is None else table[0].to_dict("records")
     try:
         return sorted((_event(row) for row in rows), key=lambda event: event.t_ns)
     except (KeyError, TypeError, ValueError) as error:
@@ -182,7 +184,7 @@ def happened(events: Sequence[Event], origin_ns: int) -> dict[str, list[dict[str
     the instants of one that strikes again and again (crash loop, flapping).
     """
 
-    def of(kind: str, subject: str | None = None) -> list[Event]:
+    def matching(kind: str, subject: str | None = None) -> list[Event]:
         return [e for e in events if e.kind == kind and subject in (None, e.subject)]
 
     words = ("id", "kind", "subject", "detail", "nodes", "directions", "late_ms")
@@ -191,19 +193,19 @@ def happened(events: Sequence[Event], origin_ns: int) -> dict[str, list[dict[str
             {
                 **{key: event.facts.get(key) for key in words},
                 "begin_s": event.at_s(origin_ns),
-                "end_s": next((e.at_s(origin_ns) for e in of("heal", event.subject)), None),
-                "occurrences": [e.at_s(origin_ns) for e in of("occurrence", event.subject)],
+                "end_s": next((e.at_s(origin_ns) for e in matching("heal", event.subject)), None),
+                "occurrences": [e.at_s(origin_ns) for e in matching("occurrence", event.subject)],
             }
-            for event in of("inject")
+            for event in matching("inject")
         ],
         "deaths": [
             {"at_s": event.at_s(origin_ns), "node": event.subject, "detail": event.detail}
-            for event in of("died")
+            for event in matching("died")
         ],
         "recalibrations": [
             {"at_s": event.at_s(origin_ns), "subject": event.subject, "verdict": "unmeasured"}
             | dict(event.facts)
-            for event in of("recalibrated")
+            for event in matching("recalibrated")
         ],
     }
 

@@ -35,8 +35,8 @@ VERDICTS = (*WRONG, "unread", "recovered", "fine")
 EXAMPLES = 20
 """Of each verdict."""
 OPEN_S = 1.0
-"""Of a request that was sent so shortly before its phase ended, and was on its way then, nobody can
-say whether it would have been answered."""
+"""Of a request that was sent so shortly before its phase ended, and was on its way then, it is not
+known whether it would have been answered."""
 
 PRESENT, REMOVED, NEVER = "present", "removed", "never written"
 MAYBE, EITHER = "maybe written", "maybe removed"
@@ -71,22 +71,22 @@ class Key:
 
 @dataclass
 class Round:
-    """One round: the nodes that were to be asked, and of each key what each of them answered.
+    """One round: the nodes that were to be queried, and of each key what each of them answered.
 
-    An answer is "yes", "no", "wrong" or "unread". `late` are keys of which some node said otherwise
-    at first than when it was asked again.
+    An answer is "yes", "no", "wrong" or "unread". `late` are keys of which some node answered
+    otherwise at first than when it was queried again.
     """
 
     nodes: tuple[str, ...] = ()
     answers: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     late: set[str] = field(default_factory=set)
 
-    def of(self, key: str) -> dict[str, str]:
-        """What each node said of `key`: "unread" where it gave no answer."""
+    def answers_to(self, key: str) -> dict[str, str]:
+        """Each node's answer on `key`: "unread" where it gave no answer."""
         return dict.fromkeys(self.nodes, "unread") | self.answers.get(key, {})
 
     def covers(self, keys: Iterable[str]) -> bool:
-        """Whether each key was asked for at each node."""
+        """Whether each key was looked up at each node."""
         nodes = set(self.nodes)
         return bool(nodes) and all(nodes <= self.answers.get(key, {}).keys() for key in keys)
 
@@ -118,8 +118,11 @@ def durability_of(
     worst: dict[str, tuple[int, str]] = {}
     for name in ROUNDS:
         of_round = rounds.get(name, Round())
-        told = [(key, verdict_of(each.expected, of_round.of(key))) for key, each in keys.items()]
-        for key, verdict in told if name in rounds else ():
+        judged = [
+            (key, verdict_of(state.expected, of_round.answers_to(key)))
+            for key, state in keys.items()
+        ]
+        for key, verdict in judged if name in rounds else ():
             place = VERDICTS.index(verdict)
             if key not in worst or place < worst[key][0]:
                 worst[key] = place, name
@@ -130,14 +133,14 @@ def durability_of(
                 "complete": of_round.covers(keys),
                 "keys": len(keys.keys() & of_round.answers.keys()),
                 "nodes": list(of_round.nodes),
-                **_counted(verdict for _, verdict in told if name in rounds),
+                **_counted(verdict for _, verdict in judged if name in rounds),
             }
         )
     for key, (place, name) in worst.items():
         if len(examples[VERDICTS[place]]) < EXAMPLES:
             words = {"round": name, "expected": keys[key].expected}
             words |= {"written_through": keys[key].client}
-            answers = rounds[name].of(key)
+            answers = rounds[name].answers_to(key)
             examples[VERDICTS[place]].append({"key": key, **words, "answers": answers})
     counts = _counted(VERDICTS[place] for place, _ in worst.values())
     acknowledged = sum("ok" in key.put for key in keys.values())
@@ -147,7 +150,7 @@ def durability_of(
         wrong = ", ".join(f"{counts[name]} {name}" for name in WRONG if counts[name])
         verdict, why = "fail", f"{wrong} of {written}"
     missed = sum(key.was_missed for key in keys.values())
-    strangers = len({key for each in rounds.values() for key in each.answers} - keys.keys())
+    strangers = len({key for checked in rounds.values() for key in checked.answers} - keys.keys())
     if verdict == "pass" and (
         doubts := [
             *_doubts(of_rounds, counts["unread"], strangers, unledgered, acknowledged, missed)
@@ -162,28 +165,28 @@ def durability_of(
         "invoked": sum(len(key.put) + len(key.remove) for key in keys.values()),
         "removed": sum("ok" in key.remove for key in keys.values()),
         **({"missed_by_removals": missed} if missed else {}),
-        "late": len({key for each in rounds.values() for key in each.late}),
+        "late": len({key for checked in rounds.values() for key in checked.late}),
         "unledgered": unledgered,
         "rounds": of_rounds,
-        "examples": {name: of for name, of in examples.items() if of and name != "fine"},
+        "examples": {name: shown for name, shown in examples.items() if shown and name != "fine"},
     }
 
 
 def verdict_of(expected: str, answers: Mapping[str, str]) -> str:
-    """The verdict on a key of which each node in `answers` said yes, no, wrong or unread."""
-    said = set(answers.values())
-    if "wrong" in said:
+    """The verdict on a key of which each node in `answers` answered yes, no, wrong or unread."""
+    answered = set(answers.values())
+    if "wrong" in answered:
         return "corrupt"
-    if expected == PRESENT and {"yes", "no"} <= said:
+    if expected == PRESENT and {"yes", "no"} <= answered:
         return "stale"
-    if expected in (REMOVED, NEVER) and "yes" in said:
+    if expected in (REMOVED, NEVER) and "yes" in answered:
         return "resurrected" if expected == REMOVED else "unexpected"
-    if not said or "unread" in said:
+    if not answered or "unread" in answered:
         # Also where the others said no: the one that did not answer may have it.
         return "unread"
-    if expected == PRESENT and "no" in said:
+    if expected == PRESENT and "no" in answered:
         return "lost"
-    return "recovered" if "yes" in said and expected == MAYBE else "fine"
+    return "recovered" if "yes" in answered and expected == MAYBE else "fine"
 
 
 def _parsed(directory: Path, name: str, parse: Callable[[Sequence[Row]], T]) -> T:
@@ -214,8 +217,8 @@ def _keys(lines: Iterable[Row]) -> dict[str, Key]:
     keys: dict[str, Key] = {}
     for number, line in invoked.items():
         key = keys.setdefault(str(line["key"]), Key(str(line.get("client") or "")))
-        of = {"put": key.put, "remove": key.remove}
-        of[line["op"]].append(outcomes.get(number, "unknown"))
+        lists = {"put": key.put, "remove": key.remove}
+        lists[line["op"]].append(outcomes.get(number, "unknown"))
         key.was_missed |= number in missed
     return keys
 
@@ -228,14 +231,14 @@ def _rounds(lines: Iterable[Row]) -> dict[str, Round]:
             nodes = rounds.setdefault(name, Round()).nodes
             rounds[name].nodes = tuple(map(str, line.get("nodes") or nodes))
             continue
-        found, key = _one_of(("yes", "no", "wrong", "unread"), line["found"]), str(line["key"])
+        answer, key = _one_of(("yes", "no", "wrong", "unread"), line["found"]), str(line["key"])
         answers, node = rounds[name].answers[key], str(line["node"])
         before = answers.get(node)
-        if line.get("late") or (before == "no" and found == "yes"):
+        if line.get("late") or (before == "no" and answer == "yes"):
             rounds[name].late.add(key)
         # The last answer of a node counts, but wrong bytes for ever: once served is served.
-        if before != "wrong" and (before is None or found != "unread"):
-            answers[node] = found
+        if before != "wrong" and (before is None or answer != "unread"):
+            answers[node] = answer
     return rounds
 
 
@@ -258,12 +261,12 @@ def _doubts(
     acknowledged: int,
     missed: int,
 ) -> Iterator[str]:
-    """What stands against saying that nothing was lost."""
-    for each in rounds:
-        if not each["present"]:
-            yield f"no verification {ROUNDS[each['round']]}"
-        elif not each["complete"]:
-            yield f"the verification {ROUNDS[each['round']]} is not complete"
+    """Reasons to doubt that nothing was lost."""
+    for entry in rounds:
+        if not entry["present"]:
+            yield f"no verification {ROUNDS[entry['round']]}"
+        elif not entry["complete"]:
+            yield f"the verification {ROUNDS[entry['round']]} is not complete"
     if unread:
         yield f"{count(unread, 'key')} could not be read at every node"
     if strangers:
@@ -280,7 +283,7 @@ BOUNDS = {"at_least": "≥", "at_most": "≤"}
 
 
 def bound_of(claim: Row) -> str:
-    """What a claim asks for: ``reads ok ≥ 90% at survivor, from 10s``."""
+    """The bound of a claim: ``reads ok ≥ 90% at survivor, from 10s``."""
     figure = claim.get("availability")
     if figure is None:
         return f"durability {claim.get('durability')}"
@@ -289,8 +292,8 @@ def bound_of(claim: Row) -> str:
     phase = figure.get("phase", "during")
     when = [phase] if phase != "during" else []
     when += [f"{key} {figure[key]}" for key in ("from", "to") if quantity(figure.get(key))]
-    said = f"{figure.get('of')} ok {' and '.join(bounds)}{where}"
-    return ", ".join([said, *([" ".join(when)] if when else [])])
+    text = f"{figure.get('of')} ok {' and '.join(bounds)}{where}"
+    return ", ".join([text, *([" ".join(when)] if when else [])])
 
 
 def claims_of(
@@ -307,7 +310,7 @@ def claims_of(
 
     Verdicts on shares are corrected for all of the drill's; `p` is each one's own (null: none).
     """
-    found: list[dict[str, Any]] = []
+    judged: list[dict[str, Any]] = []
     for spec in specs:
         if lacking:
             verdict, p, evidence = Verdict.NOT_DECIDED, None, "; ".join(lacking)
@@ -316,8 +319,8 @@ def claims_of(
         else:
             verdict, p, evidence = _on_durability(str(spec.get("durability")), durability)
         words = {key: str(spec.get(key, "")) for key in ("id", "claim", "source")}
-        found.append({**words, "verdict": str(verdict), "p": p, "evidence": evidence, **spec})
-    return corrected(found)
+        judged.append({**words, "verdict": str(verdict), "p": p, "evidence": evidence, **spec})
+    return corrected(judged)
 
 
 def corrected(claims: Sequence[Row]) -> list[dict[str, Any]]:
@@ -355,7 +358,7 @@ def _on_availability(
     """
     name, client, what = (str(spec.get(key) or "") for key in ("phase", "client", "of"))
     name = name or "during"
-    phase = next(each for each in phases if each["name"] == name)
+    phase = next(entry for entry in phases if entry["name"] == name)
     if phase["begin_s"] is None:
         return Verdict.NOT_DECIDED, None, f"`{name}` was not reached"
     since_s, until_s = quantity(spec.get("from")) or 0.0, quantity(spec.get("to"))
@@ -379,7 +382,7 @@ def _on_availability(
     evidence = f"{ok} of {count(due, what.removesuffix('s'))} {where} {when} were ok before its end"
     ci95 = wilson(ok, due)
     if due:
-        share, low, high = (f"{100 * each:.1f}" for each in (ok / due, *ci95))
+        share, low, high = (f"{100 * part:.1f}" for part in (ok / due, *ci95))
         evidence += f" ({share} %, {low}–{high} %)"
     if expired:
         evidence += f"; {expired} of them expired before they could be sent"
@@ -389,9 +392,9 @@ def _on_availability(
         return Verdict.NOT_DECIDED, None, why_too_many(not_sent, len(rows)).rstrip(".")
     measured_s = phase["end_s"] - phase["begin_s"]
     if not phase["complete"] and (until_s is None or measured_s < until_s):
-        said = f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
-        return Verdict.NOT_DECIDED, None, said
+        cut_short = f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
+        return Verdict.NOT_DECIDED, None, cut_short
     if due < LEAST_DUE:
         return Verdict.NOT_DECIDED, None, f"{evidence}: too few to decide"
-    bound = Bound.of({key: quantity(spec[key]) for key in BOUNDS if key in spec})
+    bound = Bound.from_claim({key: quantity(spec[key]) for key in BOUNDS if key in spec})
     return *bound.judge(ok / due, ci95), evidence
