@@ -89,7 +89,7 @@ class _Keys(Way):
 
     key_hints: ClassVar[dict[str, str]] = {}
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """What must hold together is known once it is on what it changes (`mistakes`)."""
         return []
 

@@ -2,7 +2,7 @@
 
 python -m tools.sizes: prints every room that has more, and by how much, and exits 1 where one has.
 With --lower it writes what rooms have now where that is less; a number is raised by hand, in the
-commit that says what capability it buys.
+commit that states what capability it buys.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 LIMITS = Path(__file__).with_name("sizes.toml")
 SUFFIXES = {"python": ".py", "rust": ".rs"}
 HEAD = """# The most lines that a room may have (`python -m tools.sizes`). A number rises only in
-# the commit that says what capability it buys; `--lower` lowers all that may be lower.
+# the commit that states what capability it buys; `--lower` lowers all that may be lower.
 """
 
 Sizes = Mapping[str, Mapping[str, int]]
@@ -78,7 +78,7 @@ def main() -> int:
     for problem in problems:
         print(problem)
     if problems:
-        print("Make room, or raise the number in the commit that says what capability it buys.")
+        print("Make room, or raise the number in the commit that states what capability it buys.")
     return 1 if problems else 0
 
 

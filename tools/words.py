@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 LIST = Path(__file__).with_name("words.txt")
 ROOMS = (
@@ -19,15 +20,38 @@ ROOMS = (
 )
 
 
-def read_list(path: Path = LIST) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words that are nowhere, and those that are no name by themselves.
+class Listed(NamedTuple):
+    """The lists of words.txt."""
 
-    A line is `WORD` or `name WORD`; `#` begins a comment. Raises OSError.
-    """
+    anywhere: frozenset[str]
+    """Words that are in no name and no docstring."""
+    names: frozenset[str]
+    """What is no name by itself."""
+    keys: frozenset[str]
+    """Keys of files, which fields are called by all the same."""
+
+
+def read_list(path: Path = LIST) -> Listed:
+    """Read lines `WORD`, `name NAME` and `key NAME`; `#` begins a comment. Raises OSError."""
     lines = [line.partition("#")[0].split() for line in path.read_text().splitlines()]
-    anywhere = frozenset(line[0] for line in lines if len(line) == 1)
-    names = frozenset(line[1] for line in lines if len(line) == 2)
-    return anywhere, names
+    return Listed(
+        frozenset(line[0] for line in lines if len(line) == 1),
+        frozenset(line[1] for line in lines if line[:1] == ["name"]),
+        frozenset(line[1] for line in lines if line[:1] == ["key"]),
+    )
+
+
+def fields(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the fields that classes declare or code assigns to, with their lines."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(body=body):
+                for statement in body:
+                    match statement:
+                        case ast.AnnAssign(target=ast.Name(id=name)):
+                            yield statement.lineno, name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
 
 
 def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -63,9 +87,12 @@ def words_of(name: str) -> list[str]:
 
 def offences(path: Path) -> Iterator[str]:
     """Yield `PATH:LINE: …` for every listed word of a Python file. Raises SyntaxError."""
-    anywhere, names = read_list()
+    anywhere, names, keys = read_list()
     tree = ast.parse(path.read_text())
+    exempt = {(line, name) for line, name in fields(tree) if name in keys}
     for line, name in identifiers(tree):
+        if (line, name) in exempt:
+            continue
         if name in names or not anywhere.isdisjoint(words_of(name)):
             yield f"{path}:{line}: name {name}"
     for line, text in docstrings(tree):

@@ -81,7 +81,7 @@ class Bursts(YamlModel):
         json_schema_extra={"default": "100%"},
     )
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """Both states are entered, and the bad one is the worse."""
         return checks.bursts(dict(self))
 
@@ -153,7 +153,7 @@ class _Quality(YamlModel):
         " needs `rate`; default: what it sends in 100 ms, at least 64 KiB",
     )
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """Jitter and its shape against rtt or delay, queue against rate."""
         return checks.link(dict(self))
 
@@ -280,7 +280,7 @@ class Site(YamlModel):
         description="in place of `lan`: each node's own line, whose two directions differ",
     )
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """One of `lan` and `access`."""
         if self.lan is None or self.access is None:
             return []

@@ -2,7 +2,7 @@
 
 What must hold besides the types has one of three places. What concerns one value is a
 validator of pydantic's, which raises `refused` for places inside of it. What concerns the values
-of one mapping is in `misfits`. What spans a whole file is checked on its raw values,
+of one mapping is in `invalid`. What spans a whole file is checked on its raw values,
 `cross_checks`, so that it is reported also where a part of the file has the wrong type.
 """
 
@@ -85,7 +85,7 @@ class YamlModel(BaseModel):
         """
         return []
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """What is wrong between values of this mapping, each of which is right by itself."""
         return []
 
@@ -94,7 +94,7 @@ class YamlModel(BaseModel):
     def _with_all_mistakes(
         cls, raw: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Report unknown and missing keys and misfits beside what is wrong with the values."""
+        """Report unknown and missing keys and what is `invalid` beside what is wrong with the values."""
         if isinstance(raw, cls):
             return handler(raw)
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
@@ -120,7 +120,7 @@ class YamlModel(BaseModel):
                         InitErrorDetails(type=again, loc=error["loc"], input=error["input"])
                     )
         else:
-            findings += made.misfits()
+            findings += made.invalid()
             if info.context is None:  # the loader checks a whole file once, on its raw values
                 findings += made.cross_checks(made.model_dump())
             if not findings:

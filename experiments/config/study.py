@@ -206,11 +206,11 @@ class Study(_OfAnyKind):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """What is measured can be. Each point of a matrix is looked at by itself."""
-        if self.matrix is None and (findings := list(self._misfits())):
+        if self.matrix is None and (findings := list(self._invalid())):
             raise refused(findings)
         return self
 
-    def _misfits(self) -> Iterator[Finding]:
+    def _invalid(self) -> Iterator[Finding]:
         if self.budget is not None and self.budget.time is not None and not self.warmup:
             text = "how many samples fit into a time is judged from the warm-up; there is none"
             yield Finding(("warmup",), text, see=("budget",))

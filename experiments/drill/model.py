@@ -276,11 +276,11 @@ class Drill(YamlModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """Options are of its systems; phases are long enough for requests and faults."""
-        if findings := list(self._misfits()):
+        if findings := list(self._invalid()):
             raise refused(findings)
         return self
 
-    def _misfits(self) -> Iterator[Finding]:
+    def _invalid(self) -> Iterator[Finding]:
         for name in self.options:
             if name not in self.systems:
                 text = f"{show(name)} is not among `systems`{did_you_mean(name, self.systems)}: "

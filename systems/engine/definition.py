@@ -93,7 +93,7 @@ class Install(YamlModel):
     minutes: int = Field(default=1, description="about how long that takes on two cores")
     disk: Size = Field(default=Size(300_000_000), description="about what it takes meanwhile")
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """It is of one kind, and pinned."""
         findings = one_of(self, KINDS)
         if not findings and not self.version and self.kind not in ("path", "checkout"):
@@ -456,7 +456,7 @@ class Definition(_WithSections):
         KNOWN.set(Known(directory, _names(raw, hooks)))
         return raw
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """Its requests are of its protocol, and that has all it needs; timeouts are its own."""
         return [*self._unfit_timeouts(), *self._unfit_requests()]
 

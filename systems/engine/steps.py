@@ -76,6 +76,6 @@ class Step(YamlModel):
     facts: dict[str, Expression] = Field(default_factory=dict, description="kept as `node.facts`")
     once: bool = Field(default=False, description="a refusal ends the start")
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """It does one thing."""
         return one_of(self, ("http", "tcp", "log", "run", "s3", "hook"))

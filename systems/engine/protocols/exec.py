@@ -42,7 +42,7 @@ class Operation(Call):
         default={}, description="what the program gets besides"
     )
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """What it gets has no `op` of its own."""
         is_double = "op" in self.request
         return [Finding(("request", "op"), "it stands beside `request`")] if is_double else []

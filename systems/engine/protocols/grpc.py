@@ -95,7 +95,7 @@ class MethodEndpoint(Requested, Method):
         default=None, description="what is called for each key beforehand"
     )
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """Bob's keys have one length."""
         calls = [self.method, *([self.prepare.method] if self.prepare else [])]
         is_bob = any(name.startswith(BOB_SERVICE) for name in calls)

@@ -76,7 +76,7 @@ class HttpRequest(Call):
         default=None, description="a text that the body of an answer that is right has in it"
     )
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """It has one method, and one body at most."""
         findings = one_of(self, VERBS)
         if self.body is not None and self.json_ is not None:
@@ -122,11 +122,11 @@ class HttpEndpoint(Requested, HttpRequest):
         "a file before the start, as the definition says where",
     )
 
-    def misfits(self) -> list[Finding]:
+    def invalid(self) -> list[Finding]:
         """What its answer must be stands once."""
         is_double = self.contains is not None and self.response_object is not None
         text = "`response_object` states already what the body must be"
-        return [*super().misfits(), *([Finding(("contains",), text)] if is_double else [])]
+        return [*super().invalid(), *([Finding(("contains",), text)] if is_double else [])]
 
 
 class HttpProtocol(Protocol[HttpService]):
