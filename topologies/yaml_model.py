@@ -94,7 +94,7 @@ class YamlModel(BaseModel):
     def _with_all_mistakes(
         cls, raw: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Report unknown and missing keys and what is `invalid` beside what is wrong with the values."""
+        """Report unknown and missing keys and what is `invalid` beside wrong values."""
         if isinstance(raw, cls):
             return handler(raw)
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
