@@ -38,9 +38,9 @@ from wanlat.analysis.charts.style import (
     applied,
 )
 from wanlat.analysis.endpoints import is_known
+from wanlat.analysis.files import replace_text
 from wanlat.analysis.groups import Group
 from wanlat.analysis.names import format_ms
-from wanlat.analysis.report import replace_text
 from wanlat.analysis.trace import Trace, traces_of
 from wanlat.analysis.trace_messages import BACKGROUND, OTHER, REQUEST, Row
 from wanlat.bundle.beneath import file_name

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from wanlat.analysis.files import replace_text
 from wanlat.bundle import beneath
 from wanlat.bundle.errors import BundleError, one_line, refusing
 from wanlat.bundle.read import read_json
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 # really asked for, so that importing this module costs a command line nothing.
 
 SUMMARY, TABLES, CHARTS, PAGE = "summary.json", "tables.md", "charts", "report.html"
-_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
-"""What a terminal that is shown a file may obey; without tabs and ends of lines."""
 
 
 @dataclass(frozen=True)
@@ -159,19 +158,3 @@ def _traces(directory: Path) -> Iterator[Picture]:
         with suppress(OSError, ValueError, KeyError, TypeError, BundleError):
             label = title(read_json(path.with_suffix(".json")))
         yield Picture(path.stem, label, (path,))
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Replace `path` by `text` in one step, without control characters.
-
-    Raises BundleError where it cannot be written.
-    """
-    try:
-        with beneath.replacing(path) as file:
-            plain = text.translate(_CONTROLS)
-            file.write(plain.encode("utf-8", "replace"))  # half a surrogate pair
-    except OSError as error:
-        raise BundleError(
-            f"{path} cannot be written: {error.strerror or error}. Make its directory writable, or "
-            "copy the bundle to where you may write."
-        ) from error

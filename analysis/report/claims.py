@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.analysis.claims import DECIDED_BY, Verdict, corrected_for, evaluated, table_of
-from wanlat.analysis.report import replace_text
+from wanlat.analysis.files import replace_text
 from wanlat.analysis.report.index import PAGE
 from wanlat.analysis.section import markdown
 from wanlat.bundle.errors import BundleError

@@ -15,8 +15,8 @@ from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.matrix import DrillMatrix, DrillRun, read_drills, worst
 from wanlat.analysis.figures.drill.read import ENDED, Drill, fault_label, how_it_ended, read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of
+from wanlat.analysis.files import replace_text
 from wanlat.analysis.names import EN_DASH, count, format_ms, listing, row_labels, series_labels
-from wanlat.analysis.report import replace_text
 from wanlat.analysis.section import Column, Grid, markdown
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run

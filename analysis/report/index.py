@@ -15,8 +15,8 @@ from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.drill.matrix import DrillMatrix, DrillRun, read_drills, worst
 from wanlat.analysis.figures.index import RTT_MS, Line, no_slope, read_lines, what_decides
 from wanlat.analysis.figures.round_trips import path_cell
+from wanlat.analysis.files import replace_text
 from wanlat.analysis.names import count, series_labels, shortened
-from wanlat.analysis.report import replace_text
 from wanlat.analysis.report.drill import NOT_RUN, durability_text, recovery_text, scaled
 from wanlat.analysis.section import Grid, markdown
 from wanlat.bundle.errors import BundleError

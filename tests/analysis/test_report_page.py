@@ -60,7 +60,7 @@ def test_a_study_is_found_first_and_every_sample_is_there(make_bundle: MakeBundl
     page = checked(text)
     assert len(text) < 1_500_000
     charts = [given for tag, given in page.elements if tag == "img"]
-    assert len(charts) == len(made.charts) == 3
+    assert len(charts) == len(made.charts) == 2
     assert all(given["alt"] and int(given["width"]) > 1000 for given in charts)
     assert [given["id"] for tag, given in page.elements if tag == "section"] == SECTIONS
     (lede,) = page.text("p", class_="lede")
