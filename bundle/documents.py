@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from statistics import median
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from wanlat.bundle import beneath
+from wanlat.topologies.limits import MAX_NODES_PER_SITE
 
 SCHEMA_VERSION = 2
 """Of a bundle; a reader refuses what is newer than itself."""
@@ -222,7 +223,7 @@ class Site(Open):
     """A site: names of its nodes, or objects with a name, or how many there are."""
 
     name: str
-    nodes: Sequence[str | Json] | int = ()
+    nodes: Sequence[str | Json] | Annotated[int, Field(ge=0, le=MAX_NODES_PER_SITE)] = ()
 
 
 class Links(Open):
