@@ -166,7 +166,7 @@ def test_the_interval_contains_the_truth_93_to_97_times_in_100() -> None:
     for repetition in range(1000):
         sent, draws = requests(rng, 1.0), np.random.default_rng(repetition)
         levels = levels_of(sent.rtt_ms)
-        asked = sent.rtt_ms, sent.latency_ms, sent.step, levels.of
+        asked = sent.rtt_ms, sent.latency_ms, sent.step, levels.level
         line = line_through(*asked, draws, draws=498)
         low, high = np.percentile(line.draws[:, 0], (2.5, 97.5))
         held += low <= 1.0 <= high

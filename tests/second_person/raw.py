@@ -185,10 +185,15 @@ def limit(clusters: Iterable[Path]) -> Limit:
     return Limit(*np.exp([middles.mean(), middles.mean() - half, middles.mean() + half]))
 
 
-def share_in_window(bundle: Path, number: int) -> list[float]:
-    """The shares of requests that were ok, of the trials of one tested network."""
+def share_in_window(bundle: Path, test: Any) -> list[float]:
+    """The shares of requests that were ok, of the trials of one tested network that count.
+
+    A trial in which this machine sent late is repeated, and is not among the network's trials.
+    """
     rows = table(bundle, "samples")
-    rows = rows[(rows["rtt_step"] == number) & (rows["phase"] == "window")]
+    rows = rows[(rows["rtt_step"] == test["number"]) & (rows["phase"] == "window")]
+    spans = [trial["span_ns"] for trial in test["trials"]]
+    rows = rows[[any(a <= t <= b for a, b in spans) for t in rows["start_ns"]]]
     rows = rows[rows["outcome"] != "not_sent"]
     trial = rows["drill_client"].astype(str).str.partition("-")[0]
     return [float(share) for share in (rows["outcome"] == "ok").groupby(trial).mean()]

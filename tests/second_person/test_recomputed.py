@@ -31,7 +31,7 @@ round_trips: {rtts: [0ms, 60ms, 120ms], repeats: 2, settle: 1s}
 samples: 10
 warmup: 1
 """
-SIZES = f"{SINGLE}matrix: {{object_size: [1KiB, 64KiB], replicate: [1, 2]}}\n"
+SIZES = f"{SINGLE}matrix: {{object_size: [1KiB, 64KiB]}}\n"
 LOAD = """
 endpoints: [GetObject, PutObject]
 warmup: 1
@@ -81,7 +81,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Make:
             text = {"single": SINGLE, "trips": TRIPS, "sizes": SIZES, "load": LOAD}
             text |= {"reclaim": RECLAIM, "envelope": ENVELOPE}
             sites = 1 if kind in ("load", "reclaim") else 3
-            more = ["--replicates", "2", "--jobs", "2"] if kind == "envelope" else []
+            more = ["--replicates", "2", "--jobs", "2"] if kind in ("envelope", "sizes") else []
             done = run(study(directory, text[kind], sites=sites), *more, out=bundle)
             assert done.returncode == 0, done.stderr
         return bundle
@@ -187,7 +187,7 @@ def check_envelope(rows: list[Any], clusters: list[Path], promised_share: float)
     for bundle in clusters:
         (about,) = raw.document(bundle / "envelope.json")["systems"]
         for test in about["tests"]:
-            shares = raw.share_in_window(bundle, test["number"])
+            shares = raw.share_in_window(bundle, test)
             if test["verdict"] == "holds" and shares:
                 held += 1
                 assert pd.Series(shares).median() >= promised_share, test["number"]

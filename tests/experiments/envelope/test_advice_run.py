@@ -66,5 +66,4 @@ def test_a_longer_timeout_holds_farther_and_its_price_is_measured(tmp_path: Path
     assert (limit["inside"], limit["outside"]) == (80, 160)
     assert (beyond["inside"], beyond["outside"]) == (160, None)
     assert [short["rule_ms"], usual["rule_ms"]] == [120, 5000]
-    assert "holds beyond 160 ms RTT (the search ends there) and costs" in done.stderr
     assert (bundle / "charts" / "advice.png").exists()
