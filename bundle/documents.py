@@ -16,7 +16,6 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from wanlat.bundle import beneath
-from wanlat.topologies.limits import MAX_NODES_PER_SITE
 
 SCHEMA_VERSION = 2
 """Of a bundle; a reader refuses what is newer than itself."""
@@ -223,7 +222,8 @@ class Site(Open):
     """A site: names of its nodes, or objects with a name, or how many there are."""
 
     name: str
-    nodes: Sequence[str | Json] | Annotated[int, Field(ge=0, le=MAX_NODES_PER_SITE)] = ()
+    nodes: Sequence[str | Json] | Annotated[int, Field(ge=0, le=60_000)] = ()
+    """A count as large as a topology's (`topologies.limits`): its names are made by reading it."""
 
 
 class Links(Open):

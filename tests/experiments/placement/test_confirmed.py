@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.command_line import here
 
 MATRIX = ",eu,us,ap\neu,,40,90\nus,,,60\nap,,,\n"
 MOST = 0.1
-"""Of a prediction, that a measurement may be off, on a busy machine too."""
+"""Of a prediction, that a measurement may be off."""
 
 
+@pytest.mark.alone
 def test_the_reference_store_answers_in_the_time_that_is_predicted(tmp_path: Path) -> None:
     matrix, bundle = tmp_path / "near.csv", tmp_path / "bundle"
     matrix.write_text(MATRIX)
