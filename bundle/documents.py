@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -210,7 +210,8 @@ class Site(Open):
     """A site: names of its nodes, or objects with a name, or how many there are."""
 
     name: str
-    nodes: Sequence[str | Json] | int = ()
+    nodes: Sequence[str | Json] | Annotated[int, Field(ge=0, le=60_000)] = ()
+    """A count as large as a topology's (`topologies.limits`): its names are made by reading it."""
 
 
 class Links(Open):

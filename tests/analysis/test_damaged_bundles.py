@@ -90,6 +90,12 @@ def test_a_damaged_bundle_renders_or_is_refused_with_its_place(
         ("study", "topology", "five-sites", "topology: Input should be a valid"),
         ("study", "topology", {"sites": ["dc1"]}, "topology.sites.0"),
         ("study", "topology", {"sites": [{"name": "dc1", "nodes": {}}]}, "topology.sites.0.nodes"),
+        (
+            "study",
+            "topology",
+            {"sites": [{"name": "a", "nodes": 10**30}]},
+            "topology.sites.0.nodes",
+        ),
         ("study", "client", ["n1"], "client"),
         ("study", "seed", -1, "seed: Input should be greater than or equal to 0"),
         ("study", "seed", float("nan"), "NaN is no JSON"),
