@@ -222,8 +222,7 @@ class Site(Open):
     """A site: names of its nodes, or objects with a name, or how many there are."""
 
     name: str
-    nodes: Sequence[str | Json] | Annotated[int, Field(ge=0, le=60_000)] = ()
-    """A count as large as a topology's (`topologies.limits`): its names are made by reading it."""
+    nodes: Sequence[str | Json] | Annotated[int, Field(ge=0)] = ()
 
 
 class Links(Open):
@@ -233,11 +232,23 @@ class Links(Open):
     pairs: Sequence[Json] = ()
 
 
+MAX_NODES = 100_000
+"""Of a topology (`topologies.limits`, which a reader does not import): a count becomes names."""
+
+
 class Topology(Named):
     """A topology."""
 
     sites: Sequence[Site] = ()
     links: Links | None = None
+
+    @field_validator("sites")
+    @classmethod
+    def _are_no_more_than_a_topology_has(cls, sites: Sequence[Site]) -> Sequence[Site]:
+        counts = (site.nodes for site in sites if isinstance(site.nodes, int))
+        if sum(counts) > MAX_NODES:
+            raise ValueError(f"has more than {MAX_NODES:,} nodes")
+        return sites
 
     @property
     def site_of_node(self) -> dict[str, str]:

@@ -47,9 +47,14 @@ _PLAIN = (bool, int, float, str, list)
 
 
 class _Writer(pickle.Pickler):
-    """Writes numpy's numbers and arrays as plain ones: a reader may import nothing for them."""
+    """Writes numpy's numbers and arrays as plain ones: a reader may import nothing for them.
+
+    And errors as themselves, whatever has been registered for them (`distributed` has tblib do so).
+    """
 
     def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, BaseException):
+            return value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
         if type(value).__module__ != "numpy" or not hasattr(value, "tolist"):
             return NotImplemented
         plain = value.tolist()

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.command_line import ran
-from wanlat.bundle import tables
+from wanlat.bundle import documents, tables
 from wanlat.bundle.documents import (
     SCHEMA_VERSION,
     Calibration,
@@ -33,6 +33,7 @@ from wanlat.bundle.read import (
     read_table,
 )
 from wanlat.bundle.write import BundleWriter, Lines, write_table
+from wanlat.topologies import limits
 from wanlat.topologies.errors import MachineError, UserError
 
 BUNDLES = bundles_below(Path(__file__).parents[1] / "data" / "bundles" / str(SCHEMA_VERSION))
@@ -182,6 +183,10 @@ def test_what_is_wrong_with_a_bundle_is_said(
     with pytest.raises(BundleError, match=message):
         read_manifest(writer.directory)
         read_document(writer.directory, RttSteps)
+
+
+def test_a_recorded_topology_is_at_most_as_large_as_one_can_be() -> None:
+    assert documents.MAX_NODES == limits.MAX_NODES
 
 
 def test_reading_needs_none_of_the_rooms_that_run_things() -> None:

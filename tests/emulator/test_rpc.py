@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import copyreg
 import fcntl
 import os
 import pickle
@@ -56,6 +57,14 @@ def test_a_number_of_numpy_arrives_as_a_plain_one() -> None:
     assert received == [1.5, 0.5, 7, True, [0, 1, 2]]
     assert [type(value) for value in received] == [float, float, int, bool, list]
     assert b"numpy" not in binascii.a2b_base64(sent)
+
+
+def test_an_error_arrives_as_itself_whatever_is_registered_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(copyreg.dispatch_table, MachineError, lambda _: (str, ("another",)))
+    received = PICKLE.decode(PICKLE.encode(MachineError("mine")))
+    assert (type(received), str(received)) == (MachineError, "mine")
 
 
 def test_there_is_a_deadline_to_both_directions(ends) -> None:
