@@ -47,7 +47,7 @@ impl EventLoop {
         Ok(EventLoop {
             console,
             epoll,
-            waiter: Waiter::new(),
+            waiter: Waiter::default(),
             engine: None,
             memory_bytes,
             listening: true,

@@ -15,21 +15,13 @@ const SMALLEST_SWEEP: usize = 1_024;
 /// constant per frame, and the table has at most about twice as many entries as there are frames
 /// held, whose number the memory limit bounds, or received within the last
 /// second.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FlowOrder {
     last_due_ns: HashMap<u64, u64, BuildHasherDefault<AlreadyHashed>>,
     sweep_at: usize,
 }
 
 impl FlowOrder {
-    /// A table without flows.
-    pub fn new() -> FlowOrder {
-        FlowOrder {
-            last_due_ns: HashMap::default(),
-            sweep_at: SMALLEST_SWEEP,
-        }
-    }
-
     /// When a frame is due that by itself would be at `own_due_ns`, and arrived at
     /// `arrival_ns`. With `may_overtake` that is its own instant; either way it is recorded, so
     /// that the switch from reordering to order holds for the frames that are on their way.
@@ -62,12 +54,6 @@ impl FlowOrder {
     }
 }
 
-impl Default for FlowOrder {
-    fn default() -> FlowOrder {
-        FlowOrder::new()
-    }
-}
-
 /// The keys are hashes; hashing them again would be for nothing.
 #[derive(Debug, Default)]
 struct AlreadyHashed(u64);
@@ -94,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_frame_waits_for_the_earlier_one_of_its_flow() {
-        let mut order = FlowOrder::new();
+        let mut order = FlowOrder::default();
         assert_eq!(order.due_ns(1, 0, 500, false), 500);
         assert_eq!(order.due_ns(1, 10, 300, false), 500);
         assert_eq!(order.due_ns(1, 20, 501, false), 501);
@@ -102,21 +88,21 @@ mod tests {
 
     #[test]
     fn flows_do_not_wait_for_each_other() {
-        let mut order = FlowOrder::new();
+        let mut order = FlowOrder::default();
         assert_eq!(order.due_ns(1, 0, 500, false), 500);
         assert_eq!(order.due_ns(2, 10, 300, false), 300);
     }
 
     #[test]
     fn with_reordering_a_frame_leaves_at_its_own_instant() {
-        let mut order = FlowOrder::new();
+        let mut order = FlowOrder::default();
         assert_eq!(order.due_ns(1, 0, 500, true), 500);
         assert_eq!(order.due_ns(1, 10, 300, true), 300);
     }
 
     #[test]
     fn order_asked_for_later_holds_for_what_is_on_its_way() {
-        let mut order = FlowOrder::new();
+        let mut order = FlowOrder::default();
         order.due_ns(1, 0, 500, true);
         order.due_ns(1, 10, 300, true);
         assert_eq!(order.due_ns(1, 20, 400, false), 500);
@@ -124,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_million_flows_need_no_more_entries_than_frames_are_on_their_way() {
-        let mut order = FlowOrder::new();
+        let mut order = FlowOrder::default();
         let on_their_way = 5_000;
         for flow in 0..1_000_000u64 {
             let arrival_ns = flow * 1_000_000;

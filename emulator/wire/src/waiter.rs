@@ -47,21 +47,6 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter that has yet to learn.
-    pub fn new() -> Waiter {
-        Waiter {
-            classes: [
-                SleepClass::new(0, 40_000, LONGEST_SPIN_NS),
-                SleepClass::new(250_000, 80_000, 150_000),
-                SleepClass::new(4_000_000, 150_000, 400_000),
-            ],
-            sleeping: None,
-            spinning_since_ns: None,
-            spin_credit_ns: MOST_SPIN_CREDIT_NS,
-            credited_ns: 0,
-        }
-    }
-
     /// What to do now, when the next frame is due at `due_ns`.
     pub fn plan(&mut self, now_ns: u64, due_ns: Option<u64>) -> Wait {
         self.account_for_spinning(now_ns);
@@ -118,9 +103,20 @@ impl Waiter {
     }
 }
 
+/// A waiter that has yet to learn.
 impl Default for Waiter {
     fn default() -> Waiter {
-        Waiter::new()
+        Waiter {
+            classes: [
+                SleepClass::new(0, 40_000, LONGEST_SPIN_NS),
+                SleepClass::new(250_000, 80_000, 150_000),
+                SleepClass::new(4_000_000, 150_000, 400_000),
+            ],
+            sleeping: None,
+            spinning_since_ns: None,
+            spin_credit_ns: MOST_SPIN_CREDIT_NS,
+            credited_ns: 0,
+        }
     }
 }
 
@@ -168,7 +164,7 @@ mod tests {
     /// Sleeps and spins through `deadlines`, `apart_ns` from each other, on a machine whose
     /// sleeps end `late_ns` late. Returns how late each was met and how long it spun in all.
     fn run(apart_ns: u64, late_ns: u64, deadlines: u64) -> (Vec<u64>, u64) {
-        let mut waiter = Waiter::new();
+        let mut waiter = Waiter::default();
         let (mut now_ns, mut spun_ns) = (1, 0);
         let mut late = Vec::new();
         for deadline in 1..=deadlines {
@@ -193,12 +189,12 @@ mod tests {
 
     #[test]
     fn with_nothing_due_it_sleeps_until_something_arrives() {
-        assert_eq!(Waiter::new().plan(5, None), Wait::Forever);
+        assert_eq!(Waiter::default().plan(5, None), Wait::Forever);
     }
 
     #[test]
     fn what_is_due_or_overdue_is_not_slept_for() {
-        let mut waiter = Waiter::new();
+        let mut waiter = Waiter::default();
         assert_eq!(waiter.plan(5, Some(5)), Wait::Poll);
         assert_eq!(waiter.plan(5, Some(4)), Wait::Poll);
     }

@@ -6,6 +6,7 @@
 
 use std::os::fd::AsFd;
 use std::thread;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
@@ -97,10 +98,8 @@ impl Station {
             if now_ns >= deadline_ns {
                 break;
             }
-            let left = Timespec {
-                tv_sec: ((deadline_ns - now_ns) / 1_000_000_000) as i64,
-                tv_nsec: ((deadline_ns - now_ns) % 1_000_000_000) as i64,
-            };
+            let left = Duration::from_nanos(deadline_ns - now_ns);
+            let left = Timespec::try_from(left).unwrap();
             let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
             poll(&mut sockets, Some(&left)).unwrap();
             self.receive_batch(&mut batch, &mut arrivals);
@@ -149,7 +148,7 @@ impl Station {
 pub fn sleep_until(instant_ns: u64) {
     let left_ns = instant_ns.saturating_sub(sys::monotonic_ns());
     if left_ns > 0 {
-        thread::sleep(std::time::Duration::from_nanos(left_ns));
+        thread::sleep(Duration::from_nanos(left_ns));
     }
 }
 
