@@ -10,7 +10,6 @@ How to answer (HOW):
   wait-body:MS          head and half the body at once, the other half MS milliseconds later
   split                 head and body in two writes with Nagle's algorithm on
   chunked               with Transfer-Encoding: chunked and a trailer
-  chunked-wait:MS       the same, each piece MS milliseconds after the one before it
   until-close           without a length: the body ends with the connection
   continue              100 Continue, which nobody asked for, then ok 20 ms later
   connection-close      with Connection: close, then close
@@ -36,7 +35,7 @@ pub enum Answer {
     Wait(Duration),
     WaitBody(Duration),
     Split,
-    Chunked(Duration),
+    Chunked,
     UntilClose,
     Continue,
     ConnectionClose,
@@ -82,8 +81,7 @@ impl FromStr for Answer {
             "wait" => Answer::Wait(duration()?),
             "wait-body" => Answer::WaitBody(duration()?),
             "split" => Answer::Split,
-            "chunked" => Answer::Chunked(Duration::ZERO),
-            "chunked-wait" => Answer::Chunked(duration()?),
+            "chunked" => Answer::Chunked,
             "until-close" => Answer::UntilClose,
             "continue" => Answer::Continue,
             "connection-close" => Answer::ConnectionClose,

@@ -153,16 +153,14 @@ fn write(answer: &Answer, reply: &Reply, stream: &mut TcpStream) -> io::Result<A
             stream.write_all(&whole[..head])?;
             stream.write_all(&whole[head..])?;
         }
-        Answer::Chunked(time) => {
+        Answer::Chunked => {
             stream.write_all(head(reply.status, "transfer-encoding: chunked\r\n").as_bytes())?;
             // An odd size, so that words and segments are cut anywhere.
             for piece in reply.body.chunks(reply.body.len() / 3 + 1) {
-                std::thread::sleep(*time);
                 write!(stream, "{:x};name=value\r\n", piece.len())?;
                 stream.write_all(piece)?;
                 stream.write_all(b"\r\n")?;
             }
-            std::thread::sleep(*time);
             stream.write_all(b"0\r\nx-trailer: yes\r\n\r\n")?;
         }
         Answer::UntilClose => {
