@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand, ValueEnum};
 use oneshot::body;
 use oneshot::plan::Stopped;
 use oneshot::protocols::Spoken;
@@ -24,6 +25,7 @@ enum Command {
     /// then the job)
     Load {
         /// The subcommand that takes such a header
+        #[arg(value_parser = protocols())]
         protocol: Spoken,
     },
     /// Writes the bytes of an object to standard output
@@ -35,6 +37,13 @@ enum Command {
         #[arg(long, value_name = "N")]
         bytes: u64,
     },
+}
+
+/// Protocols by their names alone: what is said of them is said of the subcommands.
+fn protocols() -> impl TypedValueParser<Value = Spoken> {
+    let known = Spoken::value_variants().iter();
+    let names = known.filter_map(|protocol| Some(protocol.to_possible_value()?.help(None)));
+    PossibleValuesParser::new(names).try_map(|name| Spoken::from_str(&name, false))
 }
 
 fn main() -> ExitCode {
