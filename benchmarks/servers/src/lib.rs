@@ -17,7 +17,7 @@ pub struct Options {
     pub listen: String,
     /// The length of the object that every read returns
     #[arg(long, value_name = "N", default_value_t = 1024)]
-    object_bytes: usize,
+    object_bytes: u64,
     /// The seed of that object's bytes
     #[arg(long, value_name = "N", default_value_t = 0)]
     object_seed: u64,
@@ -26,9 +26,7 @@ pub struct Options {
 impl Options {
     /// The bytes that every read returns.
     pub fn object(&self) -> Vec<u8> {
-        let mut object = vec![0; self.object_bytes];
-        body::fill(self.object_seed, 0, &mut object);
-        object
+        body::whole(self.object_seed, self.object_bytes)
     }
 }
 

@@ -29,6 +29,13 @@ pub fn fill(seed: u64, first_word: u64, bytes: &mut [u8]) {
     tail.copy_from_slice(&last[..tail.len()]);
 }
 
+/// The body of `seed`, all of it in memory.
+pub fn whole(seed: u64, bytes: u64) -> Vec<u8> {
+    let mut whole = vec![0; bytes as usize];
+    fill(seed, 0, &mut whole);
+    whole
+}
+
 /// Calls `each` with the body's bytes in order, a block at a time: a body of any size in one block
 /// of memory.
 pub fn for_each_block<E>(
@@ -104,11 +111,7 @@ mod tests {
     #[test]
     fn a_hash_that_was_told_before_is_that_of_its_body() {
         let bytes = WHOLE_BYTES + 5;
-        let hash = |seed, bytes| {
-            let mut whole = vec![0; bytes as usize];
-            fill(seed, 0, &mut whole);
-            sha256_of([whole.as_slice()])
-        };
+        let hash = |seed, bytes| sha256_of([whole(seed, bytes).as_slice()]);
         for _ in 0..2 {
             for (seed, bytes) in [(1, bytes), (2, bytes), (1, bytes + 1)] {
                 assert_eq!(sha256(seed, bytes), hash(seed, bytes));
@@ -126,9 +129,7 @@ mod tests {
             4_593_380_528_125_082_431,
             16_408_922_859_458_223_821,
         ];
-        let mut bytes = [0u8; 40];
-        fill(1_234_567, 0, &mut bytes);
-        for (chunk, word) in bytes.chunks(8).zip(expected) {
+        for (chunk, word) in whole(1_234_567, 40).chunks(8).zip(expected) {
             assert_eq!(u64::from_le_bytes(chunk.try_into().unwrap()), word);
         }
     }
@@ -136,8 +137,7 @@ mod tests {
     #[test]
     fn blocks_joined_are_the_body_and_hash_alike() {
         let bytes = 3 * BLOCK_BYTES as u64 + 13;
-        let mut whole = vec![0u8; bytes as usize];
-        fill(42, 0, &mut whole);
+        let whole = whole(42, bytes);
         let mut joined = Vec::new();
         for_each_block(42, bytes, |block| {
             joined.extend_from_slice(block);

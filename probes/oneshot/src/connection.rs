@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, connect,
@@ -118,10 +118,7 @@ pub fn wait(polled: &mut [PollFd<'_>], deadline_ns: u64) -> Result<Wake, Errno> 
         if left_ns == 0 {
             return Ok(Wake::Deadline);
         }
-        let timeout = Timespec {
-            tv_sec: (left_ns / 1_000_000_000) as i64,
-            tv_nsec: (left_ns % 1_000_000_000) as i64,
-        };
+        let timeout = clock::timespec(left_ns);
         match poll(polled, Some(&timeout)) {
             Ok(0) => {} // the loop finds that no time is left
             Ok(_) => return Ok(Wake::Ready),

@@ -181,8 +181,7 @@ mod tests {
         let (before, after) = (Bytes::from_static(b"before"), Bytes::from_static(b"after"));
         let sizes = [0, 1000, WHOLE_BYTES, WHOLE_BYTES + 1, WHOLE_BYTES + 999_999];
         for (round, bytes) in (0..).zip(sizes) {
-            let mut body = vec![0; bytes as usize];
-            body::fill(7, 0, &mut body);
+            let body = body::whole(7, bytes);
             let outgoing = Outgoing::around(before.clone(), 7, bytes, after.clone());
             let making_ns = outgoing.making_ns();
             let expected = [&before[..], &body, &after].concat();

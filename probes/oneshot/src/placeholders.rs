@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use crate::body;
-use crate::grpc::bob::now_s;
+use crate::clock;
 use crate::plan::Request;
 
 pub const BODY: &str = "{body}";
@@ -27,7 +27,7 @@ impl<'a> Placeholders<'a> {
     pub fn of(request: &'a Request) -> Self {
         Placeholders {
             request,
-            now_s: now_s(),
+            now_s: clock::unix_s(),
             object: None,
         }
     }
@@ -76,10 +76,8 @@ impl<'a> Placeholders<'a> {
                 "`object_bytes` is {bytes}, and an object in JSON has at most {MAX_HELD_BYTES}"
             ));
         }
-        let mut object = vec![0; bytes as usize];
-        body::fill(seed, 0, &mut object);
         self.object = Some(body::sha256(seed, bytes));
-        Ok(BASE64_STANDARD.encode(object))
+        Ok(BASE64_STANDARD.encode(body::whole(seed, bytes)))
     }
 }
 
@@ -109,11 +107,10 @@ mod tests {
         };
         let mut values = Placeholders::of(&request);
         assert_eq!(values.text("/a/{key}?n={seq}").unwrap(), "/a/0aff?n=7");
-        let mut object = [0; 3];
-        body::fill(1, 0, &mut object);
+        let object = body::whole(1, 3);
         let filled =
             values.json(&json!({"k": ["{key}", "{}"], "n": "{seq}", "b": "{body}", "t": true}));
-        let base64 = BASE64_STANDARD.encode(object);
+        let base64 = BASE64_STANDARD.encode(&object);
         let expected = json!({"k": ["0aff", "{}"], "n": 7, "b": base64, "t": true});
         assert_eq!(filled.unwrap(), expected);
         assert_eq!(values.object, Some(body::sha256_of([&object[..]])));

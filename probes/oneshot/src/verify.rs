@@ -121,12 +121,7 @@ fn place(seed: u64, from: u64, piece: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn whole(seed: u64, bytes: usize) -> Vec<u8> {
-        let mut whole = vec![0; bytes];
-        body::fill(seed, 0, &mut whole);
-        whole
-    }
+    use crate::body::whole;
 
     /// Cuts at places that look random and differ from round to round.
     fn pieces(bytes: &[u8], round: u64) -> Vec<&[u8]> {
@@ -152,10 +147,10 @@ mod tests {
     #[test]
     fn the_right_body_is_right_however_it_is_cut() {
         for round in 0..60 {
-            let bytes = lanes::word(99, round) as usize % 9000;
+            let bytes = lanes::word(99, round) % 9000;
             let body = whole(round, bytes);
             let verifier = taken(round, &body, round);
-            assert!(verifier.is_right(bytes as u64), "round {round}");
+            assert!(verifier.is_right(bytes), "round {round}");
             assert_eq!(verifier.first_wrong(), None);
             assert_eq!(verifier.sha256(), body::sha256_of([body.as_slice()]));
         }

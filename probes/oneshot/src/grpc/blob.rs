@@ -113,15 +113,10 @@ mod tests {
     use crate::grpc::framing::framed;
     use wanlat_proto::bob_storage::BlobMeta;
 
-    fn answer(bytes: usize) -> Vec<u8> {
-        let mut data = vec![0; bytes];
-        body::fill(7, 0, &mut data);
+    fn answer(bytes: u64) -> Vec<u8> {
+        let data = body::whole(7, bytes).into();
         let meta = Some(BlobMeta { timestamp: 1 << 40 });
-        framed(&Blob {
-            data: data.into(),
-            meta,
-        })
-        .to_vec()
+        framed(&Blob { data, meta }).to_vec()
     }
 
     fn read(answer: &[u8], first: usize, piece: usize) -> Option<BlobReader> {

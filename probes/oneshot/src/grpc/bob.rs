@@ -1,7 +1,5 @@
 //! Bob's endpoints: what is sent, and whether a key may be.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
@@ -9,6 +7,7 @@ use wanlat_proto::bob_storage::{
     Blob, BlobKey, BlobMeta, DeleteRequest, ExistRequest, GetRequest, Null, PutRequest,
 };
 
+use crate::clock;
 use crate::grpc::framing::framed;
 use crate::outgoing::Outgoing;
 
@@ -119,14 +118,8 @@ fn put(key: Option<BlobKey>, seed: u64, body_bytes: u64) -> Outgoing {
 }
 
 fn now() -> Option<BlobMeta> {
-    Some(BlobMeta { timestamp: now_s() })
-}
-
-/// Seconds since 1970.
-pub fn now_s() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    let timestamp = clock::unix_s();
+    Some(BlobMeta { timestamp })
 }
 
 /// The length of a key in this message to Bob that Bob would not survive. Whatever .proto file the
@@ -168,9 +161,8 @@ mod tests {
     #[test]
     fn a_put_that_is_made_while_it_is_sent_is_the_message_that_prost_makes() {
         for bytes in [0, 1, 127, 128, 1024, 70_000, 9 << 20] {
-            let mut blob = vec![0; bytes];
-            body::fill(5, 0, &mut blob);
-            let at_s = now_s();
+            let blob = body::whole(5, bytes as u64);
+            let at_s = clock::unix_s();
             let mut outgoing = Bob::Put.message(&[1; 8], (5, bytes as u64));
             let sent = outgoing.copy_to_bytes(outgoing.remaining());
             let whole = framed(&PutRequest {
@@ -183,7 +175,7 @@ mod tests {
                 }),
                 options: None,
             });
-            assert!(sent == whole || now_s() != at_s, "{bytes} bytes");
+            assert!(sent == whole || clock::unix_s() != at_s, "{bytes} bytes");
         }
     }
 }

@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, U
 use prost::Message as _;
 
 use crate::body;
+use crate::clock;
 use crate::grpc::bob::{self, Bob};
 use crate::grpc::check::{Expected, Known, Object};
 use crate::grpc::framing::{PREFIX_BYTES, framed};
@@ -128,23 +129,13 @@ impl Encoder {
         // A body too long for any message is not made, but the template is looked at all the same.
         let (seed, bytes) = request.object();
         let too_long = self.too_long("the object alone", bytes);
-        let body = request.body_seed.map(|_| {
-            let mut body = vec![
-                0;
-                if too_long.is_some() {
-                    0
-                } else {
-                    bytes as usize
-                }
-            ];
-            body::fill(seed, 0, &mut body);
-            body
-        });
+        let made = if too_long.is_some() { 0 } else { bytes };
+        let body = request.body_seed.map(|_| body::whole(seed, made));
         let values = Values {
             body: body.as_deref(),
             key,
             seq: request.seq,
-            now_s: bob::now_s(),
+            now_s: clock::unix_s(),
         };
         let filled = template::fill(&found.input(), request.request.as_ref(), &values)?;
         if let Some(bytes) = bob::wrong_key(service, method, &filled.message.encode_to_vec()) {

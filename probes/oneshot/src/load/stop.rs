@@ -6,7 +6,9 @@ use std::mem;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::clock;
 
 pub struct Stop {
     signals: OwnedFd,
@@ -40,10 +42,7 @@ impl Stop {
 
     /// Waits so long; true when told to stop meanwhile.
     pub fn wait(&mut self, ns: u64) -> bool {
-        let timeout = Timespec {
-            tv_sec: (ns / 1_000_000_000) as i64,
-            tv_nsec: (ns % 1_000_000_000) as i64,
-        };
+        let timeout = clock::timespec(ns);
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
         fds.extend(
             self.input

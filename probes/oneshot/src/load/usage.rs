@@ -3,7 +3,7 @@
 use std::fs;
 use std::mem;
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::clock;
 
 /// Of one thread.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,9 +15,8 @@ pub struct OfThread {
 
 /// Of the calling thread, since it began.
 pub fn of_thread() -> OfThread {
-    let cpu = clock_gettime(ClockId::ThreadCPUTime);
     OfThread {
-        cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+        cpu_ns: clock::thread_cpu_ns(),
         waited_ns: fs::read_to_string("/proc/thread-self/schedstat")
             .ok()
             .and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),

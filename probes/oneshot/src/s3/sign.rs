@@ -4,13 +4,13 @@
 //! tens of thousands of requests a second. That it signs as AWS's own reference and SDK do is tested.
 
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::DateTime;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use crate::body;
+use crate::clock;
 
 const DAY_S: u64 = 86_400;
 
@@ -53,8 +53,7 @@ impl Signer {
         payload: &str,
         into: &mut Vec<u8>,
     ) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        self.set_time(now.map_or(0, |now| now.as_secs()));
+        self.set_time(clock::unix_s());
         self.write_now(method, target, headers, payload, into);
     }
 

@@ -3,7 +3,7 @@
 use oneshot::body;
 use serde_json::{Value, json};
 
-use crate::common::{Probe, assert_ok, assert_outcome, refused};
+use crate::common::{Probe, assert_ok, assert_outcome, refused, with};
 
 /// Does what the `op` says; `echo` answers with the body that it was told.
 const SCRIPT: &str = r#"
@@ -30,10 +30,8 @@ done
 "#;
 
 fn probe(changes: Value) -> Probe {
-    let mut header = json!({"command": ["sh", "-c", SCRIPT]});
-    let changes = changes.as_object().unwrap().clone();
-    header.as_object_mut().unwrap().extend(changes);
-    Probe::speaking("exec", header)
+    let header = json!({"command": ["sh", "-c", SCRIPT]});
+    Probe::speaking("exec", with(header, changes))
 }
 
 fn pid(probe: &mut Probe) -> (String, bool) {

@@ -1,12 +1,12 @@
 //! A method of somebody's own service, by its .proto file and a template; and what is refused.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::common;
 use crate::common::bob::BobServer;
 use crate::common::http2::Script;
-use crate::common::{KEY, Probe, assert_ok, assert_outcome, rows};
+use crate::common::{KEY, Probe, assert_ok, assert_outcome, rows, with};
+use oneshot::clock::unix_s;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 use serde_json::{Value, json};
@@ -50,9 +50,7 @@ fn shop(receipt: Value) -> Script<DynamicMessage> {
 }
 
 fn body(bytes: u64) -> Vec<u8> {
-    let mut body = vec![0; bytes as usize];
-    oneshot::body::fill(5, 0, &mut body);
-    body
+    oneshot::body::whole(5, bytes)
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -70,11 +68,7 @@ fn every_placeholder_is_filled_in_wherever_it_stands() {
         "byName": {"{key}": {"data": "{body}"}}, "counts": {"x": "{seq}"},
         "keys": ["{key}", "AAEC"], "numbers": ["{seq}", 7], "hand": "{key}",
     });
-    let now_s = || {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        since.as_secs()
-    };
-    let before_s = now_s();
+    let before_s = unix_s();
     let mut probe = Probe::grpc(server.port, shapes());
     probe.seq = 9;
     let record = probe.call(
@@ -88,7 +82,7 @@ fn every_placeholder_is_filled_in_wherever_it_stands() {
 
     let order = server.join();
     let number = order.get_field_by_name("number").unwrap().as_u64().unwrap();
-    assert!((before_s..=now_s()).contains(&number), "{number}");
+    assert!((before_s..=unix_s()).contains(&number), "{number}");
     let now = number.to_string();
     let key = base64(&[0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0xff]);
     let data = base64(&body(1000));
@@ -148,10 +142,8 @@ fn bobs_endpoints_are_methods_like_any_other() {
     let mut probe = Probe::grpc(server.port, bobs());
     let object = json!({"key": KEY, "object_bytes": 70_000, "body_seed": 5});
     let call = |probe: &mut Probe, method: &str, request: Value, more: Value| {
-        let mut fields = object.clone();
-        fields["request"] = request;
-        let more = more.as_object().unwrap().clone();
-        fields.as_object_mut().unwrap().extend(more);
+        let fields = with(object.clone(), json!({"request": request}));
+        let fields = with(fields, more);
         probe.call(&format!("bob_storage.BobApi/{method}"), fields)
     };
     let put = json!({"key": {"key": "{key}"}, "data": {"data": "{body}", "meta": {"timestamp": "{now}"}}});
@@ -171,18 +163,14 @@ fn bobs_endpoints_are_methods_like_any_other() {
 
 /// What `oneshot grpc` says to this header and line, which it must refuse.
 fn refused(port: u16, header: Value, line: &Value) -> String {
-    let mut first = json!({"host": "127.0.0.1", "port": port, "deadline_ms": 1000});
-    let more = header.as_object().unwrap().clone();
-    first.as_object_mut().unwrap().extend(more);
+    let first = json!({"host": "127.0.0.1", "port": port, "deadline_ms": 1000});
+    let first = with(first, header);
     common::refused("grpc", &format!("{first}\n{line}\n"))
 }
 
 fn line(endpoint: &str, fields: Value) -> Value {
-    let mut line = json!({"seq": 0, "phase": "measure", "endpoint": endpoint});
-    line.as_object_mut()
-        .unwrap()
-        .extend(fields.as_object().unwrap().clone());
-    line
+    let line = json!({"seq": 0, "phase": "measure", "endpoint": endpoint});
+    with(line, fields)
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! What a gRPC server sees of it: each planned request exactly once, and nothing else.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use crate::common::bob::BobServer;
 use crate::common::http2::{
     ACK, CANCEL, DATA, END_HEADERS, END_STREAM, HEADERS, PING, REFUSED_STREAM, SETTINGS, Script,
     WINDOW_UPDATE, head, header,
 };
 use crate::common::{KEY, Probe, assert_ok};
+use oneshot::clock::unix_s;
 use serde_json::{Value, json};
 
 #[test]
@@ -74,11 +73,7 @@ fn requests_are_what_bob_expects() {
     let server = BobServer::well_behaved();
     let header = json!({"metadata": {"x-trace": "on"}});
     let mut probe = Probe::grpc(server.port, header);
-    let now_s = || {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        since.as_secs()
-    };
-    let before_s = now_s();
+    let before_s = unix_s();
     probe.put_blob(10);
     probe.get_blob(10);
     probe.call("Exist", json!({"key": KEY}));
@@ -94,7 +89,7 @@ fn requests_are_what_bob_expects() {
         }
         if matches!(one.endpoint, "Put" | "Delete") {
             let timestamp = one.timestamp.unwrap();
-            assert!((before_s..=now_s()).contains(&timestamp), "{one:?}");
+            assert!((before_s..=unix_s()).contains(&timestamp), "{one:?}");
         }
         let header = |name: &str| one.headers.get(name).map(|it| it.to_str().unwrap());
         assert_eq!(header("x-trace"), Some("on"));

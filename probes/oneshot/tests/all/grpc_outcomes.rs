@@ -81,8 +81,7 @@ fn every_endpoint_is_ok_against_a_server_that_behaves() {
 
 #[test]
 fn a_blob_that_is_not_the_one_written_is_a_failure() {
-    let mut blob = vec![0; 1000];
-    oneshot::body::fill(5, 0, &mut blob);
+    let mut blob = oneshot::body::whole(5, 1000);
     blob[999] ^= 1;
     let server = BobServer::with(Ways {
         blob: Some(blob.into()),

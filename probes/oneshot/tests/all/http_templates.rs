@@ -2,14 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Probe, Server, assert_ok, assert_outcome, assert_phases, refused, rows};
+use crate::common::{Probe, Server, assert_ok, assert_outcome, assert_phases, refused, rows, with};
 
 fn probe(server: &Server, changes: &str) -> Probe {
-    let mut header = json!({"host": "127.0.0.1", "port": server.port});
-    let changes: Value = serde_json::from_str(changes).unwrap();
-    let changes = changes.as_object().unwrap().clone();
-    header.as_object_mut().unwrap().extend(changes);
-    Probe::speaking("http", header)
+    let header = json!({"host": "127.0.0.1", "port": server.port});
+    let changes = serde_json::from_str(changes).unwrap();
+    Probe::speaking("http", with(header, changes))
 }
 
 fn get(probe: &mut Probe, bytes: u64) -> Value {
@@ -106,10 +104,7 @@ fn what_comes_of_an_answer() {
         let request = json!({"method": method, "path": "/bucket/key", "expect": expect});
         let object = json!({"response_object": "body", "object_bytes": 1024, "body_seed": 0});
         let mut fields = if method == "GET" { object } else { json!({}) };
-        fields
-            .as_object_mut()
-            .unwrap()
-            .insert("request".into(), request);
+        fields["request"] = request;
         let record = probe(&server, "{}").call("It", fields);
         match outcome {
             "ok" => assert_ok(&record),
@@ -164,12 +159,8 @@ fn a_template_that_makes_no_request_says_what_is_wrong() {
         "#,
     ) {
         let mut line = json!({"seq": 0, "phase": "measure", "endpoint": "It"});
-        for part in [format!(r#"{{"request": {request}}}"#), fields.to_owned()] {
-            let part: Value = serde_json::from_str(&part).unwrap();
-            line.as_object_mut()
-                .unwrap()
-                .extend(part.as_object().unwrap().clone());
-        }
+        line["request"] = serde_json::from_str(request).unwrap();
+        let line = with(line, serde_json::from_str(fields).unwrap());
         let header = r#"{"host":"127.0.0.1","port":9,"deadline_ms":1000}"#;
         let error = refused("http", &format!("{header}\n{line}\n"));
         assert!(error.starts_with("oneshot: plan line 2: "), "{error}");

@@ -24,9 +24,7 @@ fn get_from(answer: &str) -> Value {
 }
 
 fn blob(bytes: u64) -> Vec<u8> {
-    let mut blob = vec![0; bytes as usize];
-    body::fill(5, 0, &mut blob);
-    blob
+    body::whole(5, bytes)
 }
 
 #[test]

@@ -1,23 +1,7 @@
 //! The process as its driver sees it: lines in, lines out, an exit code.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
-
-use crate::common::{Probe, Server, refused, rows};
-use serde_json::{Value, json};
-
-fn run(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // It may have left already, having seen enough.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
+use crate::common::{Probe, Server, refused, rows, run, with};
+use serde_json::json;
 
 fn header(port: u16) -> String {
     format!(
@@ -41,13 +25,6 @@ fn a_bad_line_ends_the_plan_with_its_number_after_the_lines_before_it_were_done(
     assert_eq!(server.journal().len(), 1);
 }
 
-fn with(mut line: Value, changes: &str) -> Value {
-    let changes: Value = serde_json::from_str(changes).unwrap();
-    let changes = changes.as_object().unwrap().clone();
-    line.as_object_mut().unwrap().extend(changes);
-    line
-}
-
 #[test]
 fn every_mistake_names_its_line_and_what_is_allowed() {
     for [endpoint, fields, expected] in rows(
@@ -67,7 +44,7 @@ fn every_mistake_names_its_line_and_what_is_allowed() {
         "#,
     ) {
         let line = json!({"seq": 0, "phase": "measure", "endpoint": endpoint});
-        let line = with(line, fields);
+        let line = with(line, serde_json::from_str(fields).unwrap());
         let error = refused("s3", &format!("{}\n\n{line}\n", header(1)));
         assert!(error.starts_with("oneshot: plan line 3: "), "{error}");
         assert!(error.contains(expected), "{line} gave {error}");
@@ -87,7 +64,8 @@ fn a_header_says_its_own_mistakes() {
         {"access_key": ""} | must be printable ASCII
         "#,
     ) {
-        let line = with(serde_json::from_str(&header(1)).unwrap(), changes);
+        let header = serde_json::from_str(&header(1)).unwrap();
+        let line = with(header, serde_json::from_str(changes).unwrap());
         let error = refused("s3", &line.to_string());
         assert!(error.starts_with("oneshot: plan line 1: "), "{error}");
         assert!(error.contains(expected), "{line} gave {error}");

@@ -3,11 +3,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::thread::JoinHandle;
 
-use rustix::time::{ClockId, clock_gettime};
-use serde_json::{Map, Value, json};
+use oneshot::{body, clock};
+use serde_json::{Value, json};
 
 pub mod bob;
 pub mod http2;
@@ -93,28 +93,22 @@ impl Probe {
 
     /// `changes` to the usual header.
     pub fn with(port: u16, changes: Value) -> Self {
-        let mut header = json!({
+        let header = json!({
             "host": "127.0.0.1", "port": port, "region": "garage", "access_key": "ACCESS",
-            "secret_key": "SECRET", "connection": "keep-alive", "deadline_ms": 10_000,
+            "secret_key": "SECRET", "connection": "keep-alive",
         });
-        merge(&mut header, changes);
-        Self::speaking("s3", header)
+        Self::speaking("s3", with(header, changes))
     }
 
     /// `oneshot grpc` with `changes` to the usual header.
     pub fn grpc(port: u16, changes: Value) -> Self {
-        let mut header = json!({
-            "host": "127.0.0.1", "port": port, "connection": "keep-alive", "deadline_ms": 10_000,
-        });
-        merge(&mut header, changes);
-        Self::speaking("grpc", header)
+        let header = json!({"host": "127.0.0.1", "port": port, "connection": "keep-alive"});
+        Self::speaking("grpc", with(header, changes))
     }
 
-    /// `oneshot http`, or `exec`, with this header and a deadline.
-    pub fn speaking(protocol: &str, mut header: Value) -> Self {
-        if header.get("deadline_ms").is_none() {
-            merge(&mut header, json!({"deadline_ms": 10_000}));
-        }
+    /// `oneshot` with this header and, if it has none, a deadline.
+    pub fn speaking(protocol: &str, header: Value) -> Self {
+        let header = with(json!({"deadline_ms": 10_000}), header);
         let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
             .arg(protocol)
             .stdin(Stdio::piped())
@@ -134,25 +128,20 @@ impl Probe {
 
     /// One request, with `fields` beside the usual ones; its record.
     pub fn ask(&mut self, endpoint: &str, fields: Value) -> Value {
-        let mut request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
+        let mut request = json!({});
         if endpoint != "ListBuckets" {
-            merge(&mut request, json!({"bucket": "bucket"}));
+            request["bucket"] = json!("bucket");
         }
         if endpoint.ends_with("Object") {
-            merge(&mut request, json!({"key": "key"}));
+            request["key"] = json!("key");
         }
-        merge(&mut request, fields);
-        self.line(request)
+        self.call(endpoint, with(request, fields))
     }
 
     /// One request to a gRPC, HTTP or program's endpoint; its record.
     pub fn call(&mut self, endpoint: &str, fields: Value) -> Value {
-        let mut request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
-        merge(&mut request, fields);
-        self.line(request)
-    }
-
-    fn line(&mut self, request: Value) -> Value {
+        let request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
+        let request = with(request, fields);
         writeln!(self.input.as_mut().unwrap(), "{request}").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -216,26 +205,30 @@ fn blob(bytes: u64) -> Value {
     json!({"key": KEY, "object_bytes": bytes, "body_seed": 5})
 }
 
-fn merge(into: &mut Value, from: Value) {
-    let Value::Object(from) = from else {
-        panic!("fields are an object")
-    };
-    let into: &mut Map<String, Value> = into.as_object_mut().unwrap();
-    into.extend(from);
+/// An object with `fields` beside or in place of its own.
+pub fn with(mut object: Value, fields: Value) -> Value {
+    let fields = fields.as_object().expect("fields are an object").clone();
+    object.as_object_mut().unwrap().extend(fields);
+    object
 }
 
-/// What `oneshot` says to a plan that it must refuse with 2, before it writes a record.
-pub fn refused(protocol: &str, plan: &str) -> String {
+/// Runs `oneshot` to its end.
+pub fn run(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
-        .arg(protocol)
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     // It may have left already, having seen enough.
-    let _ = child.stdin.take().unwrap().write_all(plan.as_bytes());
-    let output = child.wait_with_output().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// What `oneshot` says to a plan that it must refuse with 2, before it writes a record.
+pub fn refused(protocol: &str, plan: &str) -> String {
+    let output = run(&[protocol], plan);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{plan}: {error}");
     assert!(output.stdout.is_empty());
@@ -244,13 +237,9 @@ pub fn refused(protocol: &str, plan: &str) -> String {
 
 /// The CPU time that hashing so many bytes takes here: nobody who waits for a processor needs less.
 pub fn hashing_ns(bytes: u64) -> u64 {
-    let used_ns = || {
-        let used = clock_gettime(ClockId::ThreadCPUTime);
-        used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
-    };
-    let before_ns = used_ns();
-    oneshot::body::sha256(0, bytes);
-    used_ns() - before_ns
+    let before_ns = clock::thread_cpu_ns();
+    body::sha256(0, bytes);
+    clock::thread_cpu_ns() - before_ns
 }
 
 /// A duration of a record in milliseconds.
@@ -283,9 +272,9 @@ pub fn longest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
 pub fn assert_phases(mut ask: impl FnMut() -> Value) {
     let mut last_end = 0;
     for round in 0..50 {
-        let before = oneshot::clock::now_ns();
+        let before = clock::now_ns();
         let record = ask();
-        let after = oneshot::clock::now_ns();
+        let after = clock::now_ns();
         let ns = |field: &str| record[field].as_u64().unwrap();
         let phases = ["connect_ns", "sent_ns", "first_byte_ns", "total_ns"].map(ns);
         assert!(phases.is_sorted(), "{record}");

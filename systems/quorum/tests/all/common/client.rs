@@ -1,7 +1,6 @@
 //! A blocking S3 client of one connection: signs, sends, reads, hides nothing. Its objects are in one
 //! bucket. It signs as the probe does, whose signatures are held to AWS's.
 
-use std::fmt::Write;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -10,8 +9,8 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
+use oneshot::body::sha256_of;
 use oneshot::s3::sign::Signer;
-use sha2::{Digest, Sha256};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -163,10 +162,7 @@ impl Client {
         body: &[u8],
     ) -> Request<()> {
         let host = self.address.to_string();
-        let mut hash = String::new();
-        for byte in Sha256::digest(body) {
-            write!(hash, "{byte:02x}").unwrap();
-        }
+        let hash = sha256_of([body]);
         let mut signer = Signer::new(ACCESS_KEY, &self.secret_key, "wanlat", &host);
         let mut lines = Vec::new();
         signer.write_headers(method, &in_order(path), &[], &hash, &mut lines);
