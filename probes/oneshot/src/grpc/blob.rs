@@ -9,7 +9,7 @@ use prost::encoding::{self, DecodeContext, WireType};
 use wanlat_proto::bob_storage::Blob;
 
 use crate::body::WHOLE_BYTES;
-use crate::grpc::framing::PREFIX_BYTES;
+use crate::grpc::framing::{PREFIX_BYTES, check_length};
 use crate::verify::Verifier;
 
 /// Where the object begins is looked for in so many bytes of the answer at most.
@@ -84,17 +84,10 @@ impl BlobReader {
 
     /// The answer is at its end. Err: what it is instead of one message with one object.
     pub fn finish(&self) -> Result<&Verifier, String> {
-        let received = self.received - PREFIX_BYTES as u64;
-        if received < self.message_bytes || self.object_left > 0 {
+        if self.object_left > 0 {
             return Err("there is no whole message".into());
         }
-        if received > self.message_bytes {
-            let after = received - self.message_bytes;
-            let bytes = self.message_bytes;
-            return Err(format!(
-                "a message of {bytes} bytes, and {after} bytes after it"
-            ));
-        }
+        check_length(self.message_bytes, self.received - PREFIX_BYTES as u64)?;
         if self.beside.len() >= BESIDE_BYTES {
             return Err(format!("{} bytes after the object", self.after));
         }

@@ -33,19 +33,22 @@ pub fn unframed(pieces: &[Bytes]) -> Result<Bytes, String> {
         });
     };
     let [flag, length @ ..] = *prefix;
-    let bytes = u32::from_be_bytes(length) as usize;
+    let bytes = u32::from_be_bytes(length);
     if flag != 0 {
         return Err("the message is compressed, which nobody asked for".into());
     }
-    match rest.len() {
-        came if came < bytes => Err("there is no whole message".into()),
-        came if came > bytes => {
-            let after = came - bytes;
-            Err(format!(
-                "a message of {bytes} bytes, and {after} bytes after it"
-            ))
-        }
-        _ => Ok(body.slice(PREFIX_BYTES..)),
+    check_length(u64::from(bytes), rest.len() as u64)?;
+    Ok(body.slice(PREFIX_BYTES..))
+}
+
+/// Is what came one message of so many bytes? Err says what it is instead.
+pub fn check_length(bytes: u64, came: u64) -> Result<(), String> {
+    match came.checked_sub(bytes) {
+        None => Err("there is no whole message".into()),
+        Some(0) => Ok(()),
+        Some(after) => Err(format!(
+            "a message of {bytes} bytes, and {after} bytes after it"
+        )),
     }
 }
 
