@@ -215,6 +215,7 @@ impl Alone {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::name;
 
     fn defects(flag: fn(&mut Flags)) -> Defects {
         let mut flags = Flags::default();
@@ -227,10 +228,7 @@ mod tests {
         let forgets = |nodes: &[NodeId], answered: &[NodeId]| {
             let defects = defects(|flags| flags.split_brain = true);
             let write = Alone {
-                name: ObjectName {
-                    bucket: "b".into(),
-                    key: "k".into(),
-                },
+                name: name("k"),
                 incarnation: Version::FIRST,
                 version: Version::of(5, 1),
                 nodes: nodes.to_vec(),

@@ -64,6 +64,7 @@ mod tests {
     use super::*;
     use crate::clock::Version;
     use crate::store::Summary;
+    use crate::testing::bucket;
 
     /// Keys with the times of their versions, negative for tombstones, up to an end.
     fn page(entries: &[(&str, i64)], end: Option<&str>) -> Page {
@@ -119,15 +120,11 @@ mod tests {
                 Some("b"),
             ),
         ] {
-            let bucket = BucketState {
-                created: Version::of(1, 0),
-                deleted: Version::ZERO,
-            };
             let query = Query {
                 limit: 2,
                 ..Query::default()
             };
-            let listing = merge(&pages, bucket, &query);
+            let listing = merge(&pages, bucket(1, 0), &query);
             let listed: Vec<_> = listing.objects.iter().map(|object| &object.key).collect();
             assert_eq!(listed, keys, "{name}");
             assert_eq!(listing.next.as_deref(), next, "{name}");

@@ -66,17 +66,11 @@ impl BucketState {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn state(created: u64, deleted: u64) -> BucketState {
-        BucketState {
-            created: Version::of(created, 0),
-            deleted: Version::of(deleted, 0),
-        }
-    }
+    use crate::testing::bucket;
 
     #[test]
     fn buckets_merge_alike_in_any_order() {
-        let heard = [state(1, 0), state(0, 2), state(3, 0)];
+        let heard = [bucket(1, 0), bucket(0, 2), bucket(3, 0)];
         let forwards = heard.into_iter().reduce(BucketState::merge).unwrap();
         let backwards = heard.into_iter().rev().reduce(BucketState::merge).unwrap();
         assert_eq!(forwards, backwards);
@@ -85,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_bucket_shows_what_was_written_since_it_was_created_last() {
-        let (again, deleted) = (state(3, 2), state(1, 2));
+        let (again, deleted) = (bucket(3, 2), bucket(1, 2));
         assert!(!again.shows(Version::of(1, 0)));
         assert!(again.shows(Version::of(3, 0)));
         assert!(!deleted.shows(Version::of(3, 0)));

@@ -188,32 +188,18 @@ fn answer(
 mod tests {
     use super::*;
     use crate::defects::Flags;
-    use crate::testing::{Scratch, record};
+    use crate::testing::{Scratch, bucket, name, record};
 
     fn replica(scratch: &Scratch) -> Replica {
         let store = Store::open(scratch.path(), Flags::default()).unwrap();
         Replica::new(Arc::new(store), Arc::new(Clock::new(0)))
     }
 
-    fn name() -> ObjectName {
-        ObjectName {
-            bucket: "b".into(),
-            key: "k".into(),
-        }
-    }
-
     fn write(bucket: BucketState) -> Command {
         Command::Write {
-            name: name(),
+            name: name("k"),
             bucket,
             record: record(5, Some(b"body")),
-        }
-    }
-
-    fn created() -> BucketState {
-        BucketState {
-            created: Version::of(1, 0),
-            deleted: Version::ZERO,
         }
     }
 
@@ -224,8 +210,8 @@ mod tests {
         let nobody = write(BucketState::default());
         let (answer, _) = replica.carry_out(nobody, "body".into()).await;
         assert!(matches!(answer, Answer::Refused(_)), "{answer:?}");
-        assert!(replica.store().record(&name()).is_none());
-        let (answer, _) = replica.carry_out(write(created()), "body".into()).await;
+        assert!(replica.store().record(&name("k")).is_none());
+        let (answer, _) = replica.carry_out(write(bucket(1, 0)), "body".into()).await;
         assert!(matches!(answer, Answer::Written(_)), "{answer:?}");
         assert!(replica.store().bucket("b").alive());
     }
@@ -234,10 +220,10 @@ mod tests {
     async fn a_body_is_sent_only_to_one_who_does_not_have_it() {
         let scratch = Scratch::new();
         let replica = replica(&scratch);
-        replica.carry_out(write(created()), "body".into()).await;
+        replica.carry_out(write(bucket(1, 0)), "body".into()).await;
         for (time, sent) in [(4, "body"), (5, "")] {
             let get = Command::Get {
-                name: name(),
+                name: name("k"),
                 body: true,
                 known: Version::of(time, 0),
             };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::clock::Version;
-use crate::record::{Meta, Record, crc32};
+use crate::record::{BucketState, Meta, ObjectName, Record, crc32};
 
 /// A directory of its own, removed when dropped.
 pub struct Scratch(PathBuf);
@@ -27,6 +27,22 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Of an object in the bucket `b`.
+pub fn name(key: &str) -> ObjectName {
+    ObjectName {
+        bucket: "b".into(),
+        key: key.into(),
+    }
+}
+
+/// A bucket by the times of its creation and deletion.
+pub fn bucket(created: u64, deleted: u64) -> BucketState {
+    BucketState {
+        created: Version::of(created, 0),
+        deleted: Version::of(deleted, 0),
     }
 }
 

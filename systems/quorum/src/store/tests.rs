@@ -2,7 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::testing::{Scratch, record};
+use crate::testing::{Scratch, bucket, name, record};
 
 /// A replica with a bucket, in a directory of its own.
 struct Fixture {
@@ -15,11 +15,7 @@ impl Fixture {
         let (scratch, store) = (Scratch::new(), None);
         let mut fixture = Self { scratch, store };
         fixture.open_again();
-        let state = BucketState {
-            created: Version::of(1, 0),
-            deleted: Version::ZERO,
-        };
-        fixture.store().merge_bucket("b", state).unwrap();
+        fixture.store().merge_bucket("b", bucket(1, 0)).unwrap();
         fixture
     }
 
@@ -54,13 +50,6 @@ impl Fixture {
 
     fn last_file(&self) -> PathBuf {
         self.files().into_iter().max().unwrap()
-    }
-}
-
-fn name(key: &str) -> ObjectName {
-    ObjectName {
-        bucket: "b".into(),
-        key: key.into(),
     }
 }
 

@@ -2,18 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::common::bob::{EVEN, NODES, cluster};
 use crate::common::cluster::Cluster;
 use crate::common::{LONG_TIMEOUT, assert_nobody_waited, eventually};
 use tonic::Code;
-
-/// The even keys on n0, n1 and n2, the odd ones on n2, n3 and n4.
-const VDISKS: [&str; 4] = ["--vdisk", "n0,n1,n2", "--vdisk", "n2,n3,n4"];
-const EVEN: u64 = 20;
-const NODES: usize = 5;
-
-fn cluster(options: &[&str]) -> Cluster {
-    Cluster::of(NODES, "leaderless", &[&VDISKS, options].concat())
-}
 
 #[test]
 fn with_one_replica_down_the_others_serve() {

@@ -5,22 +5,15 @@ use std::time::{Duration, Instant};
 
 use wanlat_proto::bob_storage::Null;
 
-use crate::common::bob::{Bob, Reply};
+use crate::common::bob::{Bob, EVEN, NODES, Reply, VDISKS, cluster};
 use crate::common::cluster::Cluster;
 use crate::common::network::delaying_proxy;
 use crate::common::{SAMPLES, assert_round_trips};
 
-/// The even keys on n0, n1 and n2, the odd ones on n2, n3 and n4.
-const VDISKS: [&str; 4] = ["--vdisk", "n0,n1,n2", "--vdisk", "n2,n3,n4"];
-const EVEN: u64 = 20;
 const ODD: u64 = 21;
 const HERE: usize = 0;
 const ELSEWHERE: usize = 4;
 const ONE_WAY: Duration = Duration::from_millis(50);
-
-fn cluster(options: &[&str]) -> Cluster {
-    Cluster::of(5, "leaderless", &[&VDISKS, options].concat())
-}
 
 #[track_caller]
 fn costs<T>(reply: Reply<T>, rounds: u32) -> T {
@@ -68,7 +61,7 @@ fn where_one_acknowledgement_is_enough_the_nodes_own_is_waited_for() {
 #[test]
 fn the_protocol_of_s3_plays_no_part() {
     for protocol in ["leader", "rounds:3"] {
-        let cluster = Cluster::of(5, protocol, &VDISKS);
+        let cluster = Cluster::of(NODES, protocol, &VDISKS);
         costs(cluster.bob(HERE).put(ODD, b"blob"), 1);
         cluster.hold([2, 3, 4], 1);
         costs(cluster.bob(HERE).get(ODD), 1);
@@ -78,7 +71,7 @@ fn the_protocol_of_s3_plays_no_part() {
 
 #[test]
 fn the_rounds_are_round_trips() {
-    let cluster = Cluster::far_apart(5, "leaderless", &VDISKS, ONE_WAY);
+    let cluster = Cluster::far_apart(NODES, "leaderless", &VDISKS, ONE_WAY);
     for (node, gets) in [(HERE, 0), (ELSEWHERE, 1)] {
         let even = |place: usize| 100 * (node as u64 + 1) + 2 * place as u64;
         let mut bob = cluster.bob(node);

@@ -13,11 +13,22 @@ use wanlat_proto::bob_storage::{
     OpStatus, PutRequest,
 };
 
+use super::cluster::Cluster;
 use super::{PATIENCE, runtime};
 
 /// Beyond what the store accepts, so that it is the store that refuses.
 const MAX_MESSAGE: usize = 256 << 20;
 pub const TIMESTAMP: u64 = 1_700_000_000;
+
+pub const NODES: usize = 5;
+/// The even keys on n0, n1 and n2, the odd ones on n2, n3 and n4.
+pub const VDISKS: [&str; 4] = ["--vdisk", "n0,n1,n2", "--vdisk", "n2,n3,n4"];
+pub const EVEN: u64 = 20;
+
+/// Nodes with these vdisks.
+pub fn cluster(options: &[&str]) -> Cluster {
+    Cluster::of(NODES, "leaderless", &[&VDISKS, options].concat())
+}
 
 pub type Api = BobApiClient<Channel>;
 
