@@ -8,9 +8,8 @@ use serde_json::json;
 use crate::frames::{LEFT, RIGHT, echo_request};
 use crate::lab::Lab;
 use crate::sandbox::inside;
-use crate::station::{LEAD_NS, PATIENCE_NS, QUICKEST_LATE_NS, Station, quantile};
+use crate::station::{LEAD_NS, MILLISECOND, PATIENCE_NS, QUICKEST_LATE_NS, Station, quantile};
 
-const MILLISECOND: u64 = 1_000_000;
 const ECHOES: u32 = 200;
 
 /// Round-trip times of echo requests, one every `apart_ns`.

@@ -18,9 +18,8 @@ use crate::effort::portion;
 use crate::frames::udp;
 use crate::lab::Lab;
 use crate::sandbox::inside_alone;
-use crate::station::{Arrival, LEAD_NS, PATIENCE_NS, QUICKEST_LATE_NS, numbers};
+use crate::station::{Arrival, LEAD_NS, MILLISECOND, PATIENCE_NS, QUICKEST_LATE_NS, numbers};
 
-const MILLISECOND: u64 = 1_000_000;
 const IN_ALL: u64 = 10_000_000; // with WANLAT_LONG=1
 
 /// So many of them go through interfaces.

@@ -8,9 +8,7 @@ use crate::effort::portion;
 use crate::frames::udp;
 use crate::lab::Lab;
 use crate::sandbox::inside;
-use crate::station::{LEAD_NS, PATIENCE_NS, QUICKEST_LATE_NS, numbers};
-
-const MILLISECOND: u64 = 1_000_000;
+use crate::station::{LEAD_NS, MILLISECOND, PATIENCE_NS, QUICKEST_LATE_NS, numbers};
 
 /// How many numbers a binomial count may lie from its mean: 99 % (two-sided) of a normal
 /// approximation, widened to 99.99 % since tests must not fail by chance every hundredth time.

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use crate::frames::udp;
 use crate::lab::Lab;
 use crate::sandbox::inside;
-use crate::station::PATIENCE_NS;
+use crate::station::{MILLISECOND, PATIENCE_NS};
 use wire::lateness::BIN_NS;
 
-const MILLISECOND: u64 = 1_000_000;
 const DELAY_NS: u64 = 10 * MILLISECOND;
 const LATE_NS: u64 = 300 * MILLISECOND; // no stall that this machine has anyway is taken for it
 const FRAMES: u32 = 60;

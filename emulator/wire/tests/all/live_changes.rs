@@ -8,9 +8,9 @@ use crate::effort::portion;
 use crate::frames::udp;
 use crate::lab::Lab;
 use crate::sandbox::inside;
-use crate::station::{LEAD_NS, PATIENCE_NS, QUICKEST_LATE_NS, numbers, quantile, sleep_until};
-
-const MILLISECOND: u64 = 1_000_000;
+use crate::station::{
+    LEAD_NS, MILLISECOND, PATIENCE_NS, QUICKEST_LATE_NS, numbers, quantile, sleep_until,
+};
 
 /// With which change the delay of a link changes, in turn.
 const DELAYS_NS: [u64; 4] = [

@@ -10,9 +10,7 @@ use serde_json::json;
 use crate::frames::{UDP_HEADER_BYTES, udp};
 use crate::lab::{Lab, ip};
 use crate::sandbox::inside;
-use crate::station::{PATIENCE_NS, numbers};
-
-const MILLISECOND: u64 = 1_000_000;
+use crate::station::{MILLISECOND, PATIENCE_NS, numbers};
 
 /// Slow enough for receive buffers of any size.
 const APART_NS: u64 = 20_000;

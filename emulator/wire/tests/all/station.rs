@@ -17,6 +17,8 @@ use wire::sys::{self, PacketSocket, ReceiveBatch};
 
 use crate::frames;
 
+pub const MILLISECOND: u64 = 1_000_000;
+
 /// `wire` hands a frame to the kernel up to this long before it is due, because that takes time.
 pub const LEAD_NS: u64 = 5_000;
 
