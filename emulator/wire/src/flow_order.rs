@@ -79,28 +79,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_waits_for_the_earlier_one_of_its_flow() {
-        let mut order = FlowOrder::default();
-        assert_eq!(order.due_ns(1, 0, 500, false), 500);
-        assert_eq!(order.due_ns(1, 10, 300, false), 500);
-        assert_eq!(order.due_ns(1, 20, 501, false), 501);
-    }
-
-    #[test]
-    fn flows_do_not_wait_for_each_other() {
-        let mut order = FlowOrder::default();
-        assert_eq!(order.due_ns(1, 0, 500, false), 500);
-        assert_eq!(order.due_ns(2, 10, 300, false), 300);
-    }
-
-    #[test]
-    fn with_reordering_a_frame_leaves_at_its_own_instant() {
-        let mut order = FlowOrder::default();
-        assert_eq!(order.due_ns(1, 0, 500, true), 500);
-        assert_eq!(order.due_ns(1, 10, 300, true), 300);
-    }
-
-    #[test]
     fn order_asked_for_later_holds_for_what_is_on_its_way() {
         let mut order = FlowOrder::default();
         order.due_ns(1, 0, 500, true);
