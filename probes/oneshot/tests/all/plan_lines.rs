@@ -94,6 +94,12 @@ fn a_command_line_that_is_wrong_ends_with_2() {
 }
 
 #[test]
+fn the_help_of_load_names_the_protocols_on_one_line() {
+    let help = String::from_utf8(run(&["load", "--help"], "").stdout).unwrap();
+    assert!(help.contains("header [possible values: s3, "), "{help}");
+}
+
+#[test]
 fn body_writes_the_bytes_that_are_put() {
     let server = Server::answering(&["ok"]);
     let record = Probe::of(&server).put(100_003);
