@@ -22,20 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wanlat.analysis.names import (
-    EN_DASH,
-    below,
-    count,
-    digits,
-    display_system,
-    short_version,
-    size,
-    with_interval,
-)
+from wanlat.analysis.names import EN_DASH, below, count, digits, short_version, size, with_interval
 from wanlat.analysis.section import Grid
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.stats.intervals import Z95, Interval, holm, of_mean, wilson
 from wanlat.bundle import REPLICATE
+from wanlat.bundle.documents import Titles
 from wanlat.bundle.units import bytes_of
 
 if TYPE_CHECKING:
@@ -386,6 +378,7 @@ class Claims:
     """The claims on a study, evaluated: a block of its report (`wanlat.analysis.summary`)."""
 
     results: Sequence[Row]
+    titles: Titles
 
     def to_json(self) -> dict[str, Any]:
         """The entry of summary.json."""
@@ -393,7 +386,11 @@ class Claims:
             "definitions": _DEFINITIONS,
             "claims": [
                 {name: result[name] for name in ("id", "claim", "source", "of")}
-                | {"figure": _figure(result), "bound": str(result["bound"]), "why": result["why"]}
+                | {
+                    "figure": _figure(result, self.titles),
+                    "bound": str(result["bound"]),
+                    "why": result["why"],
+                }
                 | {
                     "verdict": str(result["verdict"]),
                     "comparisons": [*map(_json, result["comparisons"])],
@@ -416,7 +413,8 @@ class Claims:
             *([f"Claims on what this run did not measure: {left_out}."] if left_out else []),
             *(f"Source: {source}" for source in sources if source),
         ]
-        return [table_of(measured, "What is claimed, and whether it holds here", notes)]
+        title = "What is claimed, and whether it holds here"
+        return [table_of(measured, self.titles, title, notes)]
 
     def charts(self) -> Mapping[str, Figure]:
         """None: the figures have charts of their own."""
@@ -424,7 +422,7 @@ class Claims:
 
 
 def claims_block(
-    specs: Sequence[Any], summary: Mapping[str, Any], lacking: str | None = None
+    specs: Sequence[Any], summary: Mapping[str, Any], titles: Titles, lacking: str | None = None
 ) -> Claims | None:
     """The claims of a manifest, evaluated on the blocks of a summary.json by their keys.
 
@@ -435,15 +433,15 @@ def claims_block(
     for result in results if lacking else ():
         if result["verdict"] != Verdict.CANNOT_BE_TESTED:
             result |= {"verdict": Verdict.NOT_DECIDED, "why": lacking}
-    return Claims(results) if any(result["comparisons"] for result in results) else None
+    return Claims(results, titles) if any(result["comparisons"] for result in results) else None
 
 
-def table_of(results: Sequence[Row], title: str, notes: Sequence[str] = ()) -> Grid:
+def table_of(results: Sequence[Row], titles: Titles, title: str, notes: Sequence[str] = ()) -> Grid:
     """The verdicts of `results`, each with what decides it."""
     headers = ("claim", "of", "verdict", "hold", "bound", "decided by", "clusters")
     troubled = {n for n, result in enumerate(results) if result["verdict"] == Verdict.DOES_NOT_HOLD}
     words = frozenset(headers) - {"hold", "clusters"}
-    rows = tuple(map(_row, results))
+    rows = tuple(_row(result, titles) for result in results)
     return Grid(title, headers, rows, words, tuple(notes), frozenset(troubled))
 
 
@@ -460,28 +458,28 @@ def corrected_for(results: Sequence[Row]) -> str:
     return f"Corrected for {count(number, 'comparison')} at once (Holm)."
 
 
-def _row(result: Row) -> tuple[str, ...]:
-    by, words = deciding(result), (str(result["claim"]), _listed(result["of"]))
+def _row(result: Row, titles: Titles) -> tuple[str, ...]:
+    by, words = deciding(result), (str(result["claim"]), _listed(result["of"], titles))
     if result["why"]:
         return *words, str(result["verdict"]), EN_DASH, EN_DASH, str(result["why"]), EN_DASH
     meant = "" if result["holds_for"] == "all" else f", for {result['holds_for']}"
-    bound = f"{_figure(result)} {result['bound']}{meant}"
+    bound = f"{_figure(result, titles)} {result['bound']}{meant}"
     if by is None:
         return *words, "not measured", EN_DASH, bound, EN_DASH, EN_DASH
     verdicts = [comparison["verdict"] for comparison in result["comparisons"]]
     held = f"{verdicts.count(Verdict.HOLDS)} of {len(verdicts)}"
     counted = [f"n {_counted(by)}"] if by["n"] else []
-    evidence = ", ".join([_value(by), *counted, *filter(None, [_listed(by["where"])])])
+    evidence = ", ".join([_value(by), *counted, *filter(None, [_listed(by["where"], titles)])])
     clusters = "one" if by["clusters"] == 1 else str(by["clusters"])
     return *words, str(result["verdict"]), held, bound, evidence, clusters
 
 
-def _figure(result: Row) -> str:
+def _figure(result: Row, titles: Titles) -> str:
     """What is compared: "mean_ms / that of nodes 1"."""
     named = str(result["figure"])
     named += f" per {result['per']}" if result["per"] else ""
     over = {name: value for name, value in (result["over"] or {}).items() if value != ANY}
-    return f"{named} / that of {_listed(over)}" if result["over"] else named
+    return f"{named} / that of {_listed(over, titles)}" if result["over"] else named
 
 
 def _value(comparison: Row) -> str:
@@ -494,25 +492,26 @@ def _counted(comparison: Row) -> str:
     return " / ".join(map(str, comparison["n"])) or EN_DASH
 
 
-def _listed(values: Row) -> str:
+def _listed(values: Row, titles: Titles) -> str:
     """ "2 nodes, read, 1KiB": a row's values in words; those that are unknown left out."""
     known = {
         name: value for name, value in values.items() if value not in (None, "", "unknown", {})
     }
-    return ", ".join(_written(name, value) for name, value in known.items())
+    return ", ".join(_written(name, value, titles) for name, value in known.items())
 
 
-def _written(name: str, value: Any) -> str:
+def _written(name: str, value: Any, titles: Titles) -> str:
     kind = name.removeprefix("over ")
     before = name.removesuffix(kind)
     if kind == "system":
-        return before + display_system(str(value))
+        return before + titles[str(value)]
     if kind == "version":
         return before + short_version(str(value))
     if kind.endswith("_bytes") and isinstance(value, int):
         return before + size(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{key.replace('_', ' ')} {_written(name, value[key])}" for key in value)
+        parts = {key.replace("_", " "): _written(name, value[key], titles) for key in value}
+        return ", ".join(map(" ".join, parts.items()))
     return before + (f"{kind} {value:g}" if isinstance(value, int | float) else str(value))
 
 

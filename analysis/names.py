@@ -6,15 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from wanlat.bundle.documents import Titles
 from wanlat.bundle.run import Series
 from wanlat.bundle.units import Size
 
-_DISPLAY = {
-    **{"garage": "Garage", "minio": "MinIO", "minio-nginx": "MinIO+nginx", "bob": "Bob"},
-    **{"apache": "Apache", "mongodb": "MongoDB", "nats": "NATS", "postgresql": "PostgreSQL"},
-    **{"redis": "Redis", "zookeeper": "ZooKeeper"},
-}
-_NOTES = {"quorum": "reference store"}
 _LONGEST_VERSION = 16
 
 EN_DASH = "\N{EN DASH}"
@@ -28,11 +23,6 @@ _DECIMALS = ((0.1, 3), (10, 2), (1000, 1))
 _INSTANT = re.compile(r".*\D(\d{4})-?(\d{2})-?(\d{2})(?:T[\d-]+Z|\d{6}-[0-9a-f]{12})")
 # A Debian package's: 5:7.0.15-1~deb12u10, whose epoch and revision are Debian's.
 _DEBIAN = re.compile(r"(?:\d+:)?(\d[\w.]*)-\d[\w.+~]*")
-
-
-def display_system(system: str) -> str:
-    """The name of `system` as its makers write it."""
-    return _DISPLAY.get(system, system)
 
 
 def short_version(version: str) -> str:
@@ -51,40 +41,35 @@ def short_version(version: str) -> str:
     return f"{short[: kept - kept // 2]}…{short[-(kept // 2) :]}"
 
 
-def series_labels(series: Sequence[Series]) -> dict[Series, str]:
+def series_labels(series: Sequence[Series], titles: Titles) -> dict[Series, str]:
     """A label for each of `series`, "MinIO 2026-02-12"; no two are the same.
 
     Two versions that shorten to the same text are written out in full.
     """
-    short = {one: f"{display_system(one.system)} {short_version(one.version)}" for one in series}
+    short = {one: f"{titles[one.system]} {short_version(one.version)}" for one in series}
     taken = list(short.values())
     return {
-        one: label if taken.count(label) == 1 else f"{display_system(one.system)} {one.version}"
+        one: label if taken.count(label) == 1 else f"{titles[one.system]} {one.version}"
         for one, label in short.items()
     }
 
 
-def row_labels(series: Sequence[Series]) -> dict[Series, str]:
-    """The name of the system alone where that distinguishes `series`, else the full label."""
+def row_labels(series: Sequence[Series], titles: Titles) -> dict[Series, str]:
+    """The title of the system alone where that distinguishes `series`, else the full label."""
     systems = [one.system for one in series]
     return {
-        one: display_system(one.system) if systems.count(one.system) == 1 else label
-        for one, label in series_labels(series).items()
+        one: titles[one.system] if systems.count(one.system) == 1 else label
+        for one, label in series_labels(series, titles).items()
     }
 
 
-def shortened(series: Iterable[Series]) -> list[str]:
+def shortened(series: Iterable[Series], titles: Titles) -> list[str]:
     """System and version in full, for those of `series` with a label that lacks the version."""
     return [
-        f"{display_system(one.system)} {one.version}"
-        for one, label in series_labels(list(series)).items()
+        f"{titles[one.system]} {one.version}"
+        for one, label in series_labels(list(series), titles).items()
         if one.version.removeprefix("v") not in label
     ]
-
-
-def series_note(series: Series) -> str:
-    """What a legend must add to a system's name, or ""."""
-    return _NOTES.get(series.system, "")
 
 
 def series_order(present: Iterable[Series], listed: Sequence[Series]) -> list[Series]:

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
-from wanlat.bundle.documents import UNKNOWN
+from wanlat.bundle.documents import UNKNOWN, Titles
 from wanlat.bundle.errors import BundleError, one_line
 from wanlat.bundle.matrix import Matrix, Point
 from wanlat.bundle.run import Run, Series
@@ -47,23 +47,29 @@ class Figures:
     """Rows of figures with the keys `system`, `version` and whatever else they are of.
 
     `arrays` has for each row what a chart draws of it, None where that is nothing. `parameters`
-    are the columns of a matrix: what its points differ in.
+    are the columns of a matrix: what its points differ in. `titles` are the systems'.
     """
 
     rows: tuple[Row, ...]
     arrays: tuple[Any, ...]
     parameters: tuple[str, ...] = ()
+    titles: Titles = field(default_factory=Titles, kw_only=True)
 
     @property
     def series(self) -> list[Series]:
         """Versions of systems that there are rows of, in their order."""
         return list(dict.fromkeys(series_of(row) for row in self.rows))
 
+    @property
+    def labels(self) -> dict[Series, str]:
+        """What a row calls each of them, as of `names.row_labels`."""
+        return row_labels(self.series, self.titles)
+
     def where(self, condition: Callable[[Row], bool]) -> Figures | None:
         """The rows that meet a condition, with their arrays; None where none does."""
         pairs = zip(self.rows, self.arrays, strict=True)
         kept = figures_of(pair for pair in pairs if condition(pair[0]))
-        return None if kept is None else replace(kept, parameters=self.parameters)
+        return kept and replace(kept, parameters=self.parameters, titles=self.titles)
 
 
 def series_of(row: Row) -> Series:
@@ -243,21 +249,21 @@ class Note:
 
     `detail` is a template of figures of a row that follow its name (" ({fail} of {n})"), `total`
     the key of a figure of which {total} is the sum. Where that is not enough, `template` is a
-    function of these rows.
+    function of these rows and of the systems' titles.
     """
 
-    template: str | Callable[[Sequence[Row]], str | None]
+    template: str | Callable[[Sequence[Row], Titles], str | None]
     condition: Callable[[Row], bool] = lambda _row: True
     detail: str = ""
     total: str = ""
 
-    def sentence(self, rows: Sequence[tuple[str, Row]]) -> str | None:
+    def sentence(self, rows: Sequence[tuple[str, Row]], titles: Titles) -> str | None:
         """The sentence on named rows; None where no row meets its condition."""
         met = [(name, row) for name, row in rows if self.condition(row)]
         if not met:
             return None
         if callable(self.template):
-            return self.template([row for _, row in met])
+            return self.template([row for _, row in met], titles)
         every = len(met) == len(rows) > 1 and not self.detail
         named = [name + self.detail.format_map(row) for name, row in met]
         total = sum(row[self.total] for _, row in met) if self.total else None
@@ -364,8 +370,10 @@ class Section:
         else:
             figures = of_points(source, self.figures)
             figures = figures and self.across(source, figures)
+        if figures is None:
+            return None
         subject = f"{source.study} on {source.topology}"
-        return None if figures is None else Answer(self, subject, figures, source)
+        return Answer(self, subject, replace(figures, titles=source.titles), source)
 
 
 @dataclass(frozen=True)
@@ -395,7 +403,8 @@ class Answer:
             group=section.group,
         )
         made = [(table, table.rows(self.figures)) for table in (own, *section.tables)]
-        return [(table, figures) for table, figures in made if figures is not None]
+        titles = self.figures.titles
+        return [(table, replace(its, titles=titles)) for table, its in made if its is not None]
 
     @property
     def definitions(self) -> Mapping[str, str]:
@@ -464,7 +473,7 @@ def sentences(notes: Sequence[Note], figures: Figures) -> list[str]:
     for key, row in zip(_keys(figures), figures.rows, strict=True):
         name = " ".join([*key, *([row["endpoint"]] if "endpoint" in row else [])])
         named.append((with_placement(name, str(row.get("placement", UNKNOWN))), row))
-    return [text for note in notes if (text := note.sentence(named))]
+    return [text for note in notes if (text := note.sentence(named, figures.titles))]
 
 
 def percent(key: str) -> Callable[[Row], str | None]:
@@ -494,7 +503,7 @@ def as_json(value: Any, places: int = 17) -> Any:
 
 def _keys(figures: Figures, *, in_full: bool = False) -> list[tuple[str, ...]]:
     """What each row is of: the system, and what a matrix varies."""
-    names = (series_labels if in_full else row_labels)(figures.series)
+    names = series_labels(figures.series, figures.titles) if in_full else figures.labels
     return [
         (names[series_of(row)], *(written(row[name]) for name in figures.parameters))
         for row in figures.rows

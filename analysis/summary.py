@@ -28,7 +28,7 @@ from wanlat.analysis.figures.resources import resources_of
 from wanlat.analysis.figures.round_trips import ROUND_TRIPS
 from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.figures.sizes import SIZES
-from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
+from wanlat.analysis.names import count, format_ms, listing, series_labels
 from wanlat.analysis.report.drill import drill_report
 from wanlat.analysis.section import Grid, print_grid, print_notes, runs_of
 from wanlat.bundle.errors import one_line
@@ -82,10 +82,11 @@ def blocks_of(source: Run | Matrix) -> dict[str, Block]:
     by its own block.
     """
     made = {name: block for name, make in SECTIONS.items() if (block := make(source)) is not None}
-    if source.manifest.claims and source.manifest.kind != "drill":
+    claims = source.manifest.claims
+    if claims and source.manifest.kind != "drill":
         lacking = source.lacking if isinstance(source, Run) else None
         summary = {name: block.to_json() for name, block in made.items()}
-        if (block := claims_block(source.manifest.claims, summary, lacking)) is not None:
+        if (block := claims_block(claims, summary, source.titles, lacking)) is not None:
             made["claims"] = block
     return made
 
@@ -270,7 +271,7 @@ def notes_on_run(bundle: Run) -> list[str]:
         seen = set(bundle.timed[["system", "version"]].value_counts().index)
         is_timed = not (bundle.is_reclaim or bundle.is_envelope)
         if is_timed and (unseen := [one for one in bundle.systems if one not in seen]):
-            names = list(series_labels(unseen).values())
+            names = list(series_labels(unseen, bundle.titles).values())
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
     if bundle.late and not bundle.is_drill:  # which counts those of all its phases itself
         notes.append(_on_lateness([bundle]))
@@ -334,7 +335,7 @@ def program_note(bundle: Source | None) -> str | None:
     if not isinstance(bundle, Run):
         return None
     shares = [
-        f"{display_system(name)} is asked by a program, whose own share of each sample is "
+        f"{bundle.titles[name]} is asked by a program, whose own share of each sample is "
         f"{format_ms(own.median_ms)} ms (median of {own.n} requests to do nothing; p99 "
         f"{format_ms(own.p99_ms)} ms)."
         for name, own in bundle.manifest.program_overhead.items()
@@ -375,7 +376,7 @@ def _on_calibration(bundle: Run) -> list[str]:
     if bundle.calibration.passed:
         return []
     failed = [pair for pair in bundle.calibration.pairs if pair.verdict != "pass"]
-    labs = dict.fromkeys(display_system(pair.system) for pair in failed if pair.system)
+    labs = dict.fromkeys(bundle.titles[pair.system] for pair in failed if pair.system)
     where = f" in the lab of {' and of '.join(labs)}" if labs else ""
     pairs = [f"{pair.source} → {pair.destination}" for pair in failed]
     named = f" ({listing(pairs, _NAMED_AT_MOST)})" if pairs else ""

@@ -18,7 +18,7 @@ import pandas as pd
 
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.groups import Group, grouped, timed
-from wanlat.analysis.names import count, display_system
+from wanlat.analysis.names import count
 from wanlat.analysis.packets.background import read_background
 from wanlat.analysis.packets.critical_path import critical_paths
 from wanlat.analysis.packets.record import read_record, steps_of, why_no_record
@@ -91,8 +91,8 @@ class _System:
         rows = rows.loc[links.index].sort_values("total_ns", kind="stable")
         if rows.empty:
             raise BundleError(
-                f"The packet record ended before any request of {_name(group)} was answered. Give "
-                "it more room with --capture-limit."
+                f"The packet record ended before any request of {self._name(group)} was answered. "
+                "Give it more room with --capture-limit."
             )
         hops = links[rows.index].map(len)
         times = Counter(hops.tolist())
@@ -112,9 +112,10 @@ class _System:
     def _candidates(self, group: Group) -> pd.DataFrame:
         """The ok requests that may be drawn: those of the greatest RTT that is not too great."""
         if group not in self.groups:
-            there = ", ".join(dict.fromkeys(map(_name, self.groups)))
+            there = ", ".join(dict.fromkeys(map(self._name, self.groups)))
             raise BundleError(
-                f"{self.bundle.directory} has no requests of {_name(group)}; there are {there}."
+                f"{self.bundle.directory} has no requests of {self._name(group)}; there are "
+                f"{there}."
             )
         rows = self.groups[group]
         ok = timed(rows)
@@ -126,7 +127,8 @@ class _System:
             numbers = [step.rtt_step for step in passed if step.requested_rtt_ms == chosen_ms]
             ok = ok[ok["rtt_step"].isin(numbers)]
         if ok.empty:
-            raise BundleError(f"No request of {_name(group)} succeeded, so there is none to draw.")
+            name = self._name(group)
+            raise BundleError(f"No request of {name} succeeded, so there is none to draw.")
         return ok
 
     def _rtt_ms(self, sample: pd.Series[Any]) -> tuple[float | None, list[float] | None]:
@@ -179,6 +181,7 @@ class _System:
         sites = zip(record.nodes, record.node_site.tolist(), strict=True)
         return {
             "system": system,
+            "title": self.bundle.titles[system],
             "version": version,
             "topology": self.bundle.topology,
             "endpoint": endpoint,
@@ -200,7 +203,6 @@ class _System:
             "knows_background": len(self.background.idle) > 0,
         }
 
-
-def _name(group: Group) -> str:
-    series, endpoint, placement = group
-    return with_placement(f"{display_system(series.system)} {endpoint}", placement)
+    def _name(self, group: Group) -> str:
+        series, endpoint, placement = group
+        return with_placement(f"{self.bundle.titles[series.system]} {endpoint}", placement)

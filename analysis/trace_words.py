@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wanlat.analysis.endpoints import is_known
-from wanlat.analysis.names import (
-    EN_DASH,
-    count,
-    display_system,
-    format_ms,
-    series_labels,
-    series_note,
-)
+from wanlat.analysis.names import EN_DASH, count, format_ms, short_version
 from wanlat.analysis.trace import Trace
 from wanlat.analysis.trace_messages import OTHER, Row
-from wanlat.bundle.run import Series
 
 
 def title(trace: Trace) -> str:
     """What the picture is of, and its main finding."""
-    series, trips = Series(trace["system"], trace["version"]), trace["chain_round_trips"]
+    trips = trace["chain_round_trips"]
     finding = f"{trips:g} round trip{'' if trips == 1 else 's'} on the critical path"
     finding = finding if trace["chain"] else "crosses no WAN link"
-    return f"{trace['endpoint']} on {series_labels([series])[series]}: {finding}"
+    return f"{trace['endpoint']} on {trace['title']} {short_version(trace['version'])}: {finding}"
 
 
 def subtitle(trace: Trace) -> str:
@@ -45,7 +37,6 @@ def subtitle(trace: Trace) -> str:
         f"placement {trace['placement']}" if is_known(trace["placement"]) else "",
         f"{format_ms(trace['latency_ms'])} ms{in_rtts}",
         place,
-        series_note(Series(trace["system"], trace["version"])),
     ]
     return " · ".join(filter(None, parts))
 
@@ -121,7 +112,7 @@ def shortened(label: str, longest: int = 34) -> str:
 
 def caption(trace: Trace, *, unlabelled: int, unshown_lanes: int, undrawn: int) -> list[str]:
     """How to read it, and what is not in it."""
-    system, acks = display_system(trace["system"]), trace["bare_acknowledgements"]
+    acks = trace["bare_acknowledgements"]
     is_other = any(message["kind"] == OTHER for message in trace["messages"])
     paragraphs = [
         "An arrow: one message over a WAN link, from when it entered the link to when it left it; "
@@ -137,7 +128,7 @@ def caption(trace: Trace, *, unlabelled: int, unshown_lanes: int, undrawn: int) 
     if not trace["knows_background"]:
         paragraphs.append(
             "The run had no idle time to learn its background from, so heartbeats of "
-            f"{system} may be among the messages."
+            f"{trace['title']} may be among the messages."
         )
     left_out = {
         "bare TCP acknowledgement before the answer": acks,

@@ -8,6 +8,7 @@ one reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from statistics import median
@@ -109,6 +110,7 @@ class Timeout(Document):
 class System(Program):
     """A system under test, its endpoints and options, and the programs `beside` it.
 
+    `title`: its name for people, as its makers write it; null: its name will do.
     `objects`: its endpoint for each operation on objects: write, read, delete, exists, list;
     `roles`: the nodes that have a part of their own, such as its `leader`;
     `least_round_trips`: what no store beats with replicas at the same places, and why;
@@ -119,6 +121,7 @@ class System(Program):
 
     files: Mapping[str, str] = {}
     definition: Mapping[str, str] = {}
+    title: str | None = None
     label: str | None = None
     api: str | None = None
     objects: Mapping[str, str] = {}
@@ -130,6 +133,14 @@ class System(Program):
     least_round_trips: Sequence[Promised] = ()
     promised_round_trips: Sequence[Promised] = ()
     decides: Mapping[str, str] = {}
+
+
+class Titles(dict[str, str]):
+    """Titles of systems by their names; that of a system without one is its name."""
+
+    def __missing__(self, name: str) -> str:
+        """The name itself."""
+        return name
 
 
 class ProgramOverhead(Document):
@@ -467,6 +478,14 @@ class Manifest(Document):
     def system(self, name: str) -> System | None:
         """The system of that name; None where it was not measured."""
         return next((system for system in self.systems if system.name == name), None)
+
+
+def titles_of(*manifests: Manifest) -> Titles:
+    """The titles of the systems that runs measured; what two systems are called names neither."""
+    systems = [system for one in manifests for system in one.systems]
+    titles = {s.name: s.name for s in systems} | {s.name: s.title for s in systems if s.title}
+    times = Counter(titles.values())
+    return Titles({name: title for name, title in titles.items() if times[title] == 1})
 
 
 class Quantiles(Open):

@@ -17,7 +17,7 @@ import pandas as pd
 
 from wanlat.bundle import beneath, documents, read
 from wanlat.bundle.beneath import RECORDS
-from wanlat.bundle.documents import Calibration, Manifest, MeasuredRtt, Named
+from wanlat.bundle.documents import Calibration, Manifest, MeasuredRtt, Named, Titles, titles_of
 from wanlat.bundle.errors import NoSamplesError
 from wanlat.bundle.samples import CHECKED, TIMED, read_samples
 
@@ -75,6 +75,11 @@ class Source:
     def seed(self) -> int:
         """Its seed, which is also that of every bootstrap."""
         return self.manifest.seed or 0
+
+    @property
+    def titles(self) -> Titles:
+        """What its systems are called."""
+        return titles_of(self.manifest)
 
 
 MessagesOf = Callable[[str], Any]

@@ -42,6 +42,8 @@ MINIO_NGINX = ("minio-nginx", MINIO[1])
 MINIO_RELEASE = ("minio", "RELEASE.2026-02-12T20-18-48Z")
 QUORUM = ("quorum", "0.1.0")
 BOB = ("bob", "2.1.0-alpha.12")
+TITLES = {"bob": "Bob", "garage": "Garage", "minio": "MinIO", "minio-nginx": "MinIO behind nginx"}
+"""Of some systems; the others are called by their names."""
 ENDPOINTS = ("ListBuckets", "ListObjects", "GetObject", "PutObject", "RemoveObject")
 BOB_ENDPOINTS = ("Put", "Get", "Exist", "Delete", "Ping")
 BOTH = ("local", "remote")
@@ -121,7 +123,10 @@ def manifest_of(
         "storage": "memory",
         "client": first,
         "target": first,
-        "systems": [{"name": name, "version": version} for name, version in systems],
+        "systems": [
+            {"name": name, "version": version, "title": TITLES.get(name)}
+            for name, version in systems
+        ],
         **changes,
     }
 
@@ -383,7 +388,10 @@ def write_round_trips_bundle(
     document = manifest_of([], study, topology=topology, sites=sites)
     document["topology"]["links"] = {"default": {"rtt": "100ms", **(links or {})}, "pairs": []}
     document["systems"] = [
-        {"name": name, "version": versions[name], "least_round_trips": known[name]}
+        {
+            **{"name": name, "version": versions[name], "title": TITLES.get(name)},
+            "least_round_trips": known[name],
+        }
         for name in systems
     ]
     written = (
@@ -776,7 +784,8 @@ def write_envelope(
     ``price`` is that of its ``timeouts``.
     """
     study = {**STUDY, "options": options or {}}
-    its = dict(zip(("name", "version"), MINIO, strict=True)) | {"timeouts": list(timeouts)}
+    its = {**dict(zip(("name", "version"), MINIO, strict=True)), "title": TITLES["minio"]}
+    its |= {"timeouts": list(timeouts)}
     write_bundle(directory, systems=(MINIO,), n=1, manifest={"study": study, "systems": [its]})
     envelope = {
         "system": "minio",

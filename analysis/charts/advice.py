@@ -17,8 +17,9 @@ from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiple
 from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, applied, styles
 from wanlat.analysis.figures.advice import Measured, by_question, cost_of, held, is_beyond, spelt
 from wanlat.analysis.figures.envelope import RTT
-from wanlat.analysis.names import count, display_system, row_labels
+from wanlat.analysis.names import count
 from wanlat.analysis.section import Answer, Row, series_of
+from wanlat.bundle.documents import Titles
 
 _MARKS = "osD^vP"
 """Of the levels of loss, or jitter."""
@@ -32,10 +33,10 @@ def draw(answer: Answer) -> Figure:
     figures = answer.figures
     measured = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
     questions = by_question(figures.rows)
-    looks, labels = styles(figures.series), row_labels(figures.series)
+    looks, labels = styles(figures.series), figures.labels
     clusters = max(row["clusters"] for row in figures.rows)
     words = Words(
-        "; ".join(_found(rows) for rows in questions),
+        "; ".join(_found(rows, figures.titles) for rows in questions),
         f"{answer.subject} · {count(clusters, 'cluster')} of each value",
         "timeout",
         (
@@ -80,13 +81,13 @@ def _shade(number: int) -> float:
     return _SHADES[min(number, len(_SHADES) - 1)]
 
 
-def _found(rows: Sequence[Row]) -> str:
+def _found(rows: Sequence[Row], titles: Titles) -> str:
     """The finding: the shortest value and the longest, what each holds and costs."""
     parts = []
     for row in (rows[0], *rows[1:][-1:]):
         costs = f", costs {cost} s" if (cost := cost_of(row)) else ""
         parts.append(f"{spelt(row['value_ms'])} {held(row)}{costs}")
-    return f"{display_system(rows[0]['system'])}, {rows[0]['timeout']}: {'; '.join(parts)}"
+    return f"{titles[rows[0]['system']]}, {rows[0]['timeout']}: {'; '.join(parts)}"
 
 
 def _frontier(axes: Axes, rows: Sequence[Row], levels: Sequence[str], colour: str) -> list[float]:

@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 
 from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, log_ticks, sheet
 from wanlat.analysis.charts.style import ALARM, BODY_PT, TINY_PT, applied, styles
-from wanlat.analysis.names import count, display_system, format_ms
+from wanlat.analysis.names import count, format_ms
+from wanlat.bundle.documents import Titles
 from wanlat.bundle.run import Series
 
 Document = Mapping[str, Any]
@@ -40,10 +41,11 @@ _COLUMNS = [
 ]
 
 
-def draw(document: Document) -> Figure:
+def draw(document: Document, titles: Titles) -> Figure:
     """Draw a document of `wanlat calibrate --json`, or a bundle's, that has at least one pair.
 
     In a bundle each system had a lab of its own: its pairs share a place, each with its own mark.
+    The legend has the systems' `titles`.
     """
     pairs: Frame = pd.json_normalize(document["pairs"]).reindex(columns=_COLUMNS)
     pairs["system"] = pairs["system"].astype(object).fillna("")
@@ -60,7 +62,7 @@ def draw(document: Document) -> Figure:
         heights = _ERRORS_IN, rows * _PANEL_IN
         figure = sheet(WIDTH_IN, sum(heights))
         upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights).flat
-        looks = _draw_errors(upper.subplots(), document.get("tolerance") or {}, pairs)
+        looks = _draw_errors(upper.subplots(), document.get("tolerance") or {}, pairs, titles)
         free = iter(lower.subplots(rows, 2, squeeze=False).flat)
         for title, marks in panels.items():
             _draw_marks(next(free), title, marks)
@@ -94,7 +96,9 @@ def _words(document: Document, pairs: Frame, *, has_jitter: bool) -> Words:
     )
 
 
-def _draw_errors(axes: Axes, tolerance: Document, pairs: Frame) -> list[tuple[Any, str]]:
+def _draw_errors(
+    axes: Axes, tolerance: Document, pairs: Frame, titles: Titles
+) -> list[tuple[Any, str]]:
     """Each pair's error; what is returned is how the labs of systems look, and their names."""
     labs = list(dict.fromkeys(pairs["system"]))
     looks = dict(zip(labs, styles([Series(lab, "") for lab in labs]).values(), strict=True))
@@ -135,7 +139,7 @@ def _draw_errors(axes: Axes, tolerance: Document, pairs: Frame) -> list[tuple[An
         axes.set_xticks(range(len(names)), names, rotation=90)
     else:
         axes.set_xlabel("pairs in the order of their requested RTT")
-    return [(looks[lab], f"lab of {display_system(lab)}") for lab in labs if lab]
+    return [(looks[lab], f"lab of {titles[lab]}") for lab in labs if lab]
 
 
 def _rtts(pairs: Frame) -> Frame:

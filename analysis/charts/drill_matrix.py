@@ -51,7 +51,7 @@ Box = tuple[float, int, float, str, str]
 
 def draw(matrix: DrillMatrix) -> Figure:
     """The picture of `matrix`."""
-    labels, height = series_labels(matrix.series), len(matrix.drills) * _PITCH
+    labels, height = series_labels(matrix.series, matrix.titles), len(matrix.drills) * _PITCH
     beside = 0.083 * max(len(key.name) for key in matrix.drills) + 0.8
     width = max(len(labels) * (_WIDTH + 0.2), 10.0 - beside)
     with applied():
@@ -172,5 +172,5 @@ def _caption(matrix: DrillMatrix) -> Iterator[str]:
         "several runs of a cell the newest complete one is shown, with the worst durability of "
         "all."
     )
-    if full := shortened(matrix.series):
+    if full := shortened(matrix.series, matrix.titles):
         yield f"In full: {'; '.join(full)}."

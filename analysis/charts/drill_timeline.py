@@ -359,7 +359,8 @@ def _caption(picture: Picture) -> Iterator[str]:
         "fault in force, named at the top; ticks in its bar: single occurrences."
     )
     names = [name for name, *_ in picture.faults]
-    full = [name for name in names if name != _short(name)] + shortened([drill.series])
+    full = [name for name in names if name != _short(name)]
+    full += shortened([drill.series], drill.bundle.titles)
     if full:
         yield f"In full: {'; '.join(full)}."
 

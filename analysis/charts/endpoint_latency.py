@@ -30,17 +30,11 @@ from wanlat.analysis.charts.rows import BAR, Row, draw_bar, row_chart, rule, wri
 from wanlat.analysis.charts.style import ALARM, INK, TINY_PT, SeriesStyle, applied, styles
 from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures.latency import EndpointSummary
-from wanlat.analysis.names import (
-    EN_DASH,
-    count,
-    format_ms,
-    listing,
-    row_labels,
-)
+from wanlat.analysis.names import EN_DASH, count, format_ms, listing
 from wanlat.analysis.section import Answer
 from wanlat.analysis.stats.modes import Clump, clumps
 from wanlat.analysis.summary import run_note
-from wanlat.bundle.run import Run
+from wanlat.bundle.run import Run, Series
 
 MODES_APART = 0.12
 """Width of the kernel that modes are found with, in RTTs: those of whole round trips stay apart,
@@ -73,18 +67,19 @@ def draw(answer: Answer, bundle: Run) -> Figure:
     """The chart of the section of latencies, of a run."""
     entries: Sequence[EndpointSummary] = answer.figures.arrays
     series, rtt_ms = answer.figures.series, entries[0].rtt_ms
-    looks, labels = styles(series), row_labels(series)
+    looks, labels = styles(series), answer.figures.labels
     modes, limit = [modes_of(entry) for entry in entries], axis_limit(entries)
     placed = {(entry.series, entry.placement) for entry in entries}
     beyond = sum(int((entry.values_ms > limit).sum()) for entry in entries)
     several = any(len(its) > 1 for its in modes)
     n = sorted({entry.n for entry in entries})
     words = Words(
-        finding(entries, modes, rtt_ms) or f"Endpoint latency on {bundle.topology}",
+        finding(entries, modes, rtt_ms, labels) or f"Endpoint latency on {bundle.topology}",
         f"{answer.subject}: {subtitle(bundle)}",
         "latency of one request, ms",
         caption(
             series,
+            bundle.titles,
             placed,
             f"{' to '.join(map(str, dict.fromkeys((n[0], n[-1]))))} samples a row, one request in "
             "flight, one cluster a system. Bars: "
@@ -110,7 +105,7 @@ def draw(answer: Answer, bundle: Run) -> Figure:
             rule(axes, rtt_ms)
         for entry, its, centre in zip(entries, modes, centres, strict=True):
             _draw(axes, entry, its, centre, looks[entry.series].at(entry.placement))
-        return dress(figure, words, legend(series, placed))
+        return dress(figure, words, legend(series, bundle.titles, placed))
 
 
 def axis_limit(entries: Sequence[EndpointSummary]) -> float:
@@ -133,14 +128,16 @@ def modes_of(entry: EndpointSummary) -> Modes:
 
 
 def finding(
-    entries: Sequence[EndpointSummary], modes: Sequence[Modes], rtt_ms: float | None
+    entries: Sequence[EndpointSummary],
+    modes: Sequence[Modes],
+    rtt_ms: float | None,
+    labels: Mapping[Series, str],
 ) -> str | None:
     """The finding: what the endpoint that takes longest takes, of each system its commonest mode.
 
     "PutObject takes 9.5 or 5.6 RTTs on MinIO, 2.0, 3.1 or 4.5 on Garage"; none is named where all
     endpoints of one system take the same. None of nothing at all.
     """
-    labels = row_labels(list(dict.fromkeys(entry.series for entry in entries)))
     measured = [
         (entry, [mode.median for mode in sorted(its, key=lambda mode: -mode.share)])
         for entry, its in zip(entries, modes, strict=True)

@@ -26,7 +26,7 @@ from wanlat.analysis.charts.style import (
     styles,
 )
 from wanlat.analysis.figures.envelope import RTT, Tested, at, by_system, limit_of, placed
-from wanlat.analysis.names import EN_DASH, count, display_system, row_labels
+from wanlat.analysis.names import EN_DASH, count
 from wanlat.analysis.section import Answer, Row, series_of
 
 _APART = 1.12
@@ -39,9 +39,11 @@ def draw(answer: Answer) -> Figure:
     figures = answer.figures
     arrays = dict(zip(map(id, figures.rows), figures.arrays, strict=True))
     systems = [[row for row in rows if row["axis"] == RTT] for rows in by_system(figures.rows)]
-    looks, labels = styles(figures.series), row_labels(figures.series)
+    looks, labels = styles(figures.series), figures.labels
     firsts = [rows[0] for rows in systems if rows]
-    findings = [f"{_label(row)} holds up to {limit_of(row)} RTT" for row in firsts]
+    named = [", ".join(filter(None, (figures.titles[r["system"]], r["varied"]))) for r in firsts]
+    limits = zip(named, map(limit_of, firsts), strict=True)
+    findings = [f"{name} holds up to {limit} RTT" for name, limit in limits]
     clusters = max(row["clusters"] for row in figures.rows)
     of_one = "from where the promise held to where it did not"
     interval = "95 % over clusters" if clusters > 1 else of_one
@@ -72,10 +74,6 @@ def draw(answer: Answer) -> Figure:
             (Line2D([], [], color=QUIET, lw=0.8), "a pair of regions"),
         ]
         return dress(figure, words, keys=keys)
-
-
-def _label(row: Row) -> str:
-    return ", ".join(filter(None, (display_system(row["system"]), row["varied"])))
 
 
 def _panel(

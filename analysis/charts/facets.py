@@ -29,7 +29,7 @@ from wanlat.analysis.charts.frame import (
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, styles
 from wanlat.analysis.endpoints import row_names
 from wanlat.analysis.section import Row
-from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.documents import PLACEMENTS, Titles
 from wanlat.bundle.run import Series
 
 T = TypeVar("T")
@@ -81,6 +81,7 @@ def draw_facets(
     words: Words,
     dots: Sequence[Dot],
     scale: Scale,
+    titles: Titles,
     *,
     columns: int = 3,
     beneath: Callable[[Axes, str], None] = lambda _axes, _name: None,
@@ -92,7 +93,7 @@ def draw_facets(
     placed = {(dot.series, dot.placement) for dot in dots}
     looks = styles(series)
     lines = [(one, where) for one in looks for where in PLACEMENTS if (one, where) in placed]
-    words = replace(words, caption=caption(series, placed, *words.caption))
+    words = replace(words, caption=caption(series, titles, placed, *words.caption))
     columns = min(columns, len(panels))
     with applied():
         figure, axes_of = multiples(
@@ -109,7 +110,7 @@ def draw_facets(
                 if mine := [dot for dot in marks if (dot.series, dot.placement) == (one, where)]:
                     aside = scale.beside ** (number - (len(lines) - 1) / 2)
                     _draw(axes, mine, looks[one].at(where), aside)
-        return dress(figure, words, legend(series, placed))
+        return dress(figure, words, legend(series, titles, placed))
 
 
 def panel_names(rows: Sequence[Row]) -> list[str]:

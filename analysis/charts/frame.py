@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from wanlat.analysis.charts.style import ASIDE, SMALL_PT, SUBTITLE, TITLE, Look, SeriesStyle, styles
 from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.figures.rtt_steps import rtt_steps
-from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note, shortened
+from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, shortened
 from wanlat.analysis.summary import program_note
-from wanlat.bundle.documents import REMOTE, UNKNOWN
+from wanlat.bundle.documents import REMOTE, UNKNOWN, Titles
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, Series
 
@@ -253,29 +253,27 @@ def lateness_sentence(bundle: Source | None) -> str | None:
 
 
 def legend(
-    series: Sequence[Series], placed: Collection[Placed] = ()
+    series: Sequence[Series], titles: Titles, placed: Collection[Placed] = ()
 ) -> list[tuple[SeriesStyle, str]]:
     """An entry for each of `series`, and one more where it has remote marks.
 
     Local marks and those of unknown placement look alike; where all of them are local, the legend
     shows it too.
     """
-    labels, looks, entries = series_labels(series), styles(series), []
+    labels, looks, entries = series_labels(series, titles), styles(series), []
     for one in series:
         placements = {placement for other, placement in placed if other == one} or {UNKNOWN}
         near = placements - {REMOTE}
         shown = [min(near) if len(near) == 1 else UNKNOWN] if near else []
-        note = f" ({series_note(one)})" if series_note(one) else ""
         for placement in (*shown, *(placements & {REMOTE})):
-            label = with_placement(labels[one], placement)
-            entries.append((looks[one].at(placement), label + note))
+            entries.append((looks[one].at(placement), with_placement(labels[one], placement)))
     return entries
 
 
 def caption(
-    series: Sequence[Series], placed: Collection[Placed], *texts: str | None
+    series: Sequence[Series], titles: Titles, placed: Collection[Placed], *texts: str | None
 ) -> tuple[str, ...]:
     """Paragraphs of a caption: texts of the chart, what placements are, versions in full."""
     meaning = MEANING if any(is_known(placement) for _, placement in placed) else None
-    full = "; ".join(shortened(series))
+    full = "; ".join(shortened(series, titles))
     return tuple(text for text in (*texts, meaning, full and f"In full: {full}.") if text)

@@ -15,6 +15,7 @@ from wanlat.analysis.figures.index import Line, labels_of, no_slope
 from wanlat.analysis.figures.round_trips import or_else, path_cell, ways
 from wanlat.analysis.names import EN_DASH, count
 from wanlat.analysis.section import Answer, series_of, written
+from wanlat.bundle.documents import Titles
 
 
 def of_clusters(answer: Answer) -> Mapping[str, Figure]:
@@ -37,15 +38,17 @@ def of_clusters(answer: Answer) -> Mapping[str, Figure]:
         return {}
     most = max(lines, key=lambda line: len(ways(line.rows)))
     numbers = [(way["round_trips"], way["share"]) for way in ways(most.rows)]
-    name = with_placement(f"{labels_of(lines)[most.series]} {most.endpoint}", most.placement)
+    label = labels_of(lines, figures.titles)[most.series]
+    name = with_placement(f"{label} {most.endpoint}", most.placement)
     finding = f"{name} takes {or_else(numbers, 0)} round trips"
-    return {"clusters-round-trips": draw(lines, (finding, f"{answer.subject}, cluster by cluster"))}
+    title = finding, f"{answer.subject}, cluster by cluster"
+    return {"clusters-round-trips": draw(lines, figures.titles, title)}
 
 
-def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:
+def draw(lines: Sequence[Line], titles: Titles, title: tuple[str, str] | None = None) -> Figure:
     """The chart of `lines`, in their order; `title`: a finding, and what it is of."""
     series = list(dict.fromkeys(line.series for line in lines))
-    looks, labels = styles(series), labels_of(lines)
+    looks, labels = styles(series), labels_of(lines, titles)
     placed = {(line.series, line.placement) for line in lines}
     of_all = (
         f"Round trips of {count(len(lines), 'operation')} of {count(len(series), 'system')}",
@@ -56,11 +59,12 @@ def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:
         "round trips between sites that a request waits for, one after the other",
         caption(
             series,
+            titles,
             placed,
             "Filled: slope of latency against RTT, one mark for each mode and cluster, its area by "
             "share, with its 95 % interval. Hollow: critical paths in the packet record. Red: the "
             "two disagree. Grey: the lower bound, where it is known.",
-            no_slope(lines),
+            no_slope(lines, titles),
         ),
     )
     beside = [
@@ -74,4 +78,4 @@ def draw(lines: Sequence[Line], title: tuple[str, str] | None = None) -> Figure:
     ]
     headers = ("critical path", "measured on")
     marks = [(line.entries, looks[line.series]) for line in lines]
-    return chart_of_marks(words, beside, headers, marks, legend(series, placed), 0.24)
+    return chart_of_marks(words, beside, headers, marks, legend(series, titles, placed), 0.24)

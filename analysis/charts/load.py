@@ -21,7 +21,7 @@ from wanlat.analysis.charts.frame import (
 from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.load import OverTime
-from wanlat.analysis.names import EN_DASH, below, digits, row_labels
+from wanlat.analysis.names import EN_DASH, below, digits
 from wanlat.analysis.section import Answer, Row, series_of, written
 
 # Of operations: none of them is a system's, and the first two differ in lightness too.
@@ -50,6 +50,7 @@ def draw(answer: Answer) -> Figure:
         f"Load · {answer.subject} · {' or '.join(workers)} workers",
         caption=caption(
             answer.figures.series,
+            answer.figures.titles,
             (),
             "Left: requests that succeeded; shaded: the steady part, which figures are of. Without "
             "shade there was none, and they are of the whole load. Middle: the probe client's "
@@ -67,7 +68,7 @@ def draw(answer: Answer) -> Figure:
             state = verdict if verdict == "steady" else f"steady: {verdict}"
             state = f"{_rate(row):,.0f}/s, {state}"
             limit = "; the client was the limit" if row["client"]["bottleneck"] else ""
-            head(rates, row_labels(answer.figures.series)[series_of(row)], state + limit)
+            head(rates, answer.figures.labels[series_of(row)], state + limit)
             head(probe, point, f"median / idle: {_probe_text(row, 'median_ratio')}")
             head(tails, "", f"p99 beside it, ms: {_probe_text(row, 'loaded.p99_ms')}")
             _draw_rates(rates, row, over_time, looks)

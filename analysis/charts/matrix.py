@@ -24,7 +24,7 @@ from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.names import below, count, digits, row_labels
 from wanlat.analysis.section import Answer, Row, series_of, written
 from wanlat.bundle import REPLICATE
-from wanlat.bundle.documents import UNKNOWN
+from wanlat.bundle.documents import UNKNOWN, Titles
 from wanlat.bundle.matrix import REPEATED, Matrix, Parameter
 from wanlat.bundle.units import number_of
 
@@ -102,7 +102,8 @@ def _draw(
     ticks = {_place(value, x): written(value) for value in x.values}
     dots = list(_dots(matrix, pairs, x, column, quantity))
     words = Words(
-        _found(dots, ticks, f" {quantity.unit} at {x.name} ") or f"{matrix.study}: {quantity.what}",
+        _found(dots, ticks, f" {quantity.unit} at {x.name} ", matrix.titles)
+        or f"{matrix.study}: {quantity.what}",
         f"{quantity.title} · {matrix.study} on {matrix.topology}{label}: "
         f"{count(len(matrix.complete), 'point')}, each on a cluster of its own",
         x.name,
@@ -114,7 +115,7 @@ def _draw(
     )
     columns = min(len(column[0].values), 4) if column else 3
     scale = Scale(ticks, f"{quantity.what}, {quantity.unit}")
-    return draw_facets(words, dots, scale, columns=columns)
+    return draw_facets(words, dots, scale, matrix.titles, columns=columns)
 
 
 def _dots(
@@ -153,9 +154,9 @@ def _is_numeric(parameter: Parameter) -> bool:
     return all(number_of(value) is not None for value in parameter.values)
 
 
-def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str) -> str | None:
+def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str, titles: Titles) -> str | None:
     """The finding: the line that differs most, of those with requests that take one time."""
-    labels, spans = row_labels(list(dict.fromkeys(dot.series for dot in dots))), []
+    labels, spans = row_labels(list(dict.fromkeys(dot.series for dot in dots)), titles), []
     lines = _lines(dots)
     for mine in lines:
         low, high = (extreme(mine, key=lambda dot: dot.y) for extreme in (min, max))
@@ -190,15 +191,15 @@ def clusters_of(answer: Answer) -> Mapping[str, Figure]:
         for row in figures.rows
     ]
     return {
-        name: _draw_clusters(answer.subject + label, mine)
+        name: _draw_clusters(answer.subject + label, mine, figures.titles)
         for name, label, mine in by_label("clusters", pairs, labels)
         if any(row["clusters"] > 1 for row, _ in mine)
     }
 
 
-def _draw_clusters(subject: str, pairs: Pairs) -> Figure:
+def _draw_clusters(subject: str, pairs: Pairs, titles: Titles) -> Figure:
     series = list(dict.fromkeys(series_of(row) for row, _ in pairs))
-    looks, labels = styles(series), row_labels(series)
+    looks, labels = styles(series), row_labels(series, titles)
     panels = panel_names([row for row, _ in pairs])
     known = [row for row, _ in pairs if row["spread"] is not None]
     most = max(known, key=lambda row: row["spread"])
@@ -235,4 +236,4 @@ def _draw_clusters(subject: str, pairs: Pairs) -> Figure:
 
     numbers = sorted({int(one[REPLICATE]) for _, rows in pairs for one in rows})
     scale = Scale({n - 1.0: str(n) for n in numbers}, MEDIAN.label, alike=False)
-    return draw_facets(words, dots, scale, beneath=beneath)
+    return draw_facets(words, dots, scale, titles, beneath=beneath)

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from wanlat.analysis.charts.frame import Words, dress, head, multiples
 from wanlat.analysis.charts.style import INK, QUIET, TINY_PT, SeriesStyle, applied, styles
 from wanlat.analysis.figures.placements import errors, order, placed
-from wanlat.analysis.names import count, digits, display_system
+from wanlat.analysis.names import count, digits
 from wanlat.analysis.section import Answer, Figures, Row
 from wanlat.bundle.run import Series
 
@@ -27,7 +27,7 @@ def draw(answer: Answer) -> Figure:
     off = errors(figures.rows)
     median_ms, worst_ms = (digits(off[f"{which}_error_ms"], 2) for which in ("median", "worst"))
     words = Words(
-        f"{display_system(search.system)}: latencies of {count(len(ranks), 'placement')} are off "
+        f"{figures.titles[search.system]}: latencies of {count(len(ranks), 'placement')} are off "
         f"their prediction by {median_ms} ms (median), {worst_ms} ms (worst)",
         f"{count(search.compared, 'placement')} compared in regions of {search.matrix}, ranked by "
         f"{search.rank_by}; measured: rank {', '.join(map(str, ranks))}, "

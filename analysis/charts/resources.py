@@ -10,8 +10,7 @@ from wanlat.analysis.charts.frame import Words, caption, dress, head, legend, mu
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, mixed, styles
 from wanlat.analysis.figures.reclaim import FREED_ALL, SpaceOverTime
 from wanlat.analysis.figures.resources import KIB, MIB
-from wanlat.analysis.names import display_system, row_labels
-from wanlat.analysis.section import Answer, Row, series_of, written
+from wanlat.analysis.section import Answer, Figures, Row, series_of, written
 
 _OF_MATRIX = {
     "memory": matrix.Quantity("node_rss_bytes.loaded", "memory of a loaded node", "MiB", MIB),
@@ -29,14 +28,15 @@ def charts_of_matrix(answer: Answer) -> dict[str, Figure]:
 def draw_reclaim(answer: Answer) -> Figure:
     """The chart of the section `reclaim`."""
     figures, first = answer.figures, answer.figures.rows[0]
-    looks, names = styles(figures.series), row_labels(figures.series)
+    looks, names = styles(figures.series), figures.labels
     words = Words(
-        _found_space(figures.rows),
+        _found_space(figures),
         f"Disk space after objects were removed · {answer.subject} · {first['objects']} objects of "
         f"{first['object_bytes']} bytes, {first['removed']} removed ({first['which']})",
         "minutes after the removal ended",
         caption(
             figures.series,
+            figures.titles,
             (),
             "Line: what the directories of all nodes take, less what they took when empty; full is "
             "100. Dotted: what the objects that stay took of that. Gray ground: removing. Hatched: "
@@ -56,7 +56,7 @@ def draw_reclaim(answer: Answer) -> Figure:
         removing_s = max(row["removing_s"] for row in figures.rows)
         panels[0].set_xlim(-removing_s / 60, max(row["watched_s"] for row in figures.rows) / 60)
         panels[0].set_ylim(0, None)
-        return dress(figure, words, legend(figures.series))
+        return dress(figure, words, legend(figures.series, figures.titles))
 
 
 def _draw_space(axes: Axes, row: Row, space: SpaceOverTime, look: SeriesStyle) -> None:
@@ -75,19 +75,19 @@ def _draw_space(axes: Axes, row: Row, space: SpaceOverTime, look: SeriesStyle) -
     axes.step(t_min, shares, where="post", color=look.dark, linewidth=1.5, zorder=4)
 
 
-def _found_space(rows: tuple[Row, ...]) -> str:
+def _found_space(figures: Figures) -> str:
     """The finding: who gave the space back, and within which time."""
     parts = []
-    for system in dict.fromkeys(row["system"] for row in rows):
-        mine = [row for row in rows if row["system"] == system]
+    for system in dict.fromkeys(row["system"] for row in figures.rows):
+        mine = [row for row in figures.rows if row["system"] == system]
         freed = [row["freed_at_end"] for row in mine if row["freed_at_end"] is not None]
         after_s = [row["freed_most_after_s"] for row in mine]
         if freed and None not in after_s:
             longest = max(1.0, *after_s)
             within = f"{longest:.0f} s" if longest < 120 else f"{longest / 60:.0f} min"
-            parts.append(f"{display_system(system)} gives {FREED_ALL:.0%} back within {within}")
+            parts.append(f"{figures.titles[system]} gives {FREED_ALL:.0%} back within {within}")
         elif freed:
             shares = dict.fromkeys(f"{share:.0%}" for share in (min(freed), max(freed)))
-            parts.append(f"{display_system(system)} gives {' to '.join(shares)} back")
+            parts.append(f"{figures.titles[system]} gives {' to '.join(shares)} back")
     finding = "Disk space of removed objects: " + ", ".join(parts) if parts else "Disk space"
     return finding.replace("%", " %")

@@ -34,7 +34,7 @@ from wanlat.analysis.charts.style import ALARM, INK, QUIET, TINY_PT, SeriesStyle
 from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures import round_trips as report
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
-from wanlat.analysis.names import EN_DASH, format_trips, listing, row_labels
+from wanlat.analysis.names import EN_DASH, format_trips, listing
 from wanlat.analysis.section import Answer, Row, series_of
 from wanlat.bundle.run import Run
 
@@ -74,7 +74,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
 
 def finding(answer: Answer) -> str:
     """Of each system the endpoints with the most round trips: "quorum PutObject takes 3 or 1"."""
-    labels = row_labels(answer.figures.series)
+    labels = answer.figures.labels
     by_system: dict[str, list[tuple[float, str, str]]] = {}
     for row in answer.figures.rows:
         if trips := report.usual(row, "modes" if row["status"] is Status.LINE else "chains"):
@@ -97,13 +97,14 @@ def finding(answer: Answer) -> str:
 def draw_marks(answer: Answer) -> Figure:
     """How many round trips each endpoint makes, systems side by side."""
     entries, series = answer.figures.arrays, answer.figures.series
-    looks, labels = styles(series), row_labels(series)
+    looks, labels, titles = styles(series), answer.figures.labels, answer.figures.titles
     words = Words(
         finding(answer),
         f"Round trips of one request · {answer.subject} · {subtitle(answer.source)}",
         "round trips between sites that a request waits for, one after the other",
         caption(
             series,
+            titles,
             {(entry.series, entry.placement) for entry in entries},
             "Filled: slope of latency against RTT, one mark for each mode, its area by share, with "
             "its 95 % interval. Hollow: critical paths in the packet record, by share. The two "
@@ -120,7 +121,7 @@ def draw_marks(answer: Answer) -> Figure:
         beside.append(rows.Row(*labelled, cells, row["failed"] > 0))
     headers = ("round trips [95 %]", "critical path", "requests")
     marks = [([entry], looks[entry.series]) for entry in entries]
-    return chart_of_marks(words, beside, headers, marks, legend(series))
+    return chart_of_marks(words, beside, headers, marks, legend(series, titles))
 
 
 def chart_of_marks(
@@ -216,7 +217,8 @@ def _on_least(figures: Sequence[Row]) -> str:
 def draw_lines(answer: Answer) -> Figure:
     """Every request's latency against its RTT, and the lines of the modes."""
     entries, series = answer.figures.arrays, answer.figures.series
-    looks, labels, names = styles(series), row_labels(series), {e.endpoint for e in entries}
+    looks, labels, titles = styles(series), answer.figures.labels, answer.figures.titles
+    names = {e.endpoint for e in entries}
     placed = {(entry.series, entry.placement) for entry in entries}
     order = list(dict.fromkeys(row_of(entry.endpoint) for entry in entries))
     reach = max((float(e.points.rtt_ms.max(initial=0.0)) for e in entries), default=0.0) or 1.0
@@ -227,6 +229,7 @@ def draw_lines(answer: Answer) -> Figure:
         "RTT of every WAN link as measured, ms",
         caption(
             series,
+            titles,
             placed,
             "Every point: one request, spread a little so that points do not hide each other. "
             "Lines: modes, the solid one with the greatest share; at the end the slope, which is "
@@ -257,7 +260,7 @@ def draw_lines(answer: Answer) -> Figure:
             round_ticks(axes.xaxis, 5)
             round_ticks(axes.yaxis, 5)
             _draw_panel(axes, cell, looks[one], reach)
-        return dress(figure, words, legend(series, placed))
+        return dress(figure, words, legend(series, titles, placed))
 
 
 def _limit_ms(entries: Sequence[RoundTrips], reach: float) -> float:

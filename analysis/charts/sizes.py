@@ -20,14 +20,13 @@ from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.endpoints import READ
 from wanlat.analysis.figures.sizes import FRESH, ONE, RatioOf, over
-from wanlat.analysis.names import count, display_system, row_labels, size
+from wanlat.analysis.names import count, size
 from wanlat.analysis.section import Answer, Figures, Row, series_of
 from wanlat.analysis.statistics import Ratio
 from wanlat.analysis.stats import intervals
 from wanlat.analysis.stats.intervals import Interval, Values
 from wanlat.bundle import REPLICATE
 from wanlat.bundle.documents import REMOTE
-from wanlat.bundle.run import Series
 
 _SAME = ("system", "version", "placement", "nodes", "operation", "object_bytes", "keys")
 
@@ -47,7 +46,7 @@ def charts_of(answer: Answer) -> dict[str, Figure]:
     are_clusters = REPLICATE in answer.figures.parameters
     whole = _over_clusters(answer.figures) if are_clusters else answer.figures
     ratio = _of_clusters if are_clusters else statistics.of_means
-    names, series = whole.parameters, whole.series
+    names = whole.parameters
     for (*values, keys), figures in _by(whole, *names, "keys"):
         label = "".join(f", {name} {v}" for name, v in zip(names, values, strict=True))
         behind = re.sub(r"[^\w.]+", "-", label) + "-one-key" * (keys == ONE)
@@ -55,7 +54,7 @@ def charts_of(answer: Answer) -> dict[str, Figure]:
         for kind, finding in (("time", _times(figures)), ("ratio", _ratios(figures, ratio))):
             if finding is not None:
                 subject = answer.subject + label + ", one key" * (keys == ONE)
-                charts[f"sizes-{kind}{behind}"] = _draw(series, subject, finding, clusters)
+                charts[f"sizes-{kind}{behind}"] = _draw(whole, subject, finding, clusters)
     return charts
 
 
@@ -99,7 +98,7 @@ def _times(figures: Figures) -> Found:
             min(mine.rows, key=lambda row: float(row["mean_ms"]))
             for _, mine in _by(figures, "nodes", "operation", "object_bytes")
         ]
-        labels, won = row_labels(figures.series), Counter(map(series_of, cases)).most_common()
+        labels, won = figures.labels, Counter(map(series_of, cases)).most_common()
         counts = ", ".join(f"{labels[one]} in {number}" for one, number in won)
         title = f"The shortest mean time, of {len(cases)} cases: {counts}"
     marks = [(row, row["mean_ms"], row["mean_ci95_ms"]) for row in figures.rows]
@@ -112,7 +111,7 @@ def _ratios(figures: Figures, of_two: RatioOf) -> Found | None:
     marks: list[Mark] = [
         (row, ratio.estimate, ratio.ci95) for row, ratio in over(figures, base, of_two)
     ]
-    labels, name = row_labels(figures.series), display_system(base.system)
+    labels, name = figures.labels, figures.titles[base.system]
     heights = {one: [y for row, y, _ in marks if series_of(row) == one] for one in others}
     text = ", ".join(f"{labels[one]} takes {_range(mine)}" for one, mine in heights.items() if mine)
     if not text:
@@ -132,9 +131,9 @@ def _range(values: Sequence[float]) -> str:
     return " to ".join(f"{float(f'{end(values):.2g}'):g}" for end in (min, max))
 
 
-def _draw(series: Sequence[Series], subject: str, finding: Found, clusters: int) -> Figure:
+def _draw(whole: Figures, subject: str, finding: Found, clusters: int) -> Figure:
     title, y_label, reading, marks = finding
-    ranks = {one: rank for rank, one in enumerate(series)}
+    ranks = {one: rank for rank, one in enumerate(whole.series)}
 
     def place(mark: Mark) -> tuple[Any, ...]:
         row = mark[0]
@@ -158,4 +157,4 @@ def _draw(series: Sequence[Series], subject: str, finding: Found, clusters: int)
     ticks = {float(row["object_bytes"]): size(row["object_bytes"]) for row, *_ in marks}
     scale = Scale(ticks, y_label, at=1.0 if reading else None, beside=1.06)
     columns = max(len({row["nodes"] for row, *_ in marks}), 2)
-    return draw_facets(words, dots, scale, columns=columns)
+    return draw_facets(words, dots, scale, whole.titles, columns=columns)

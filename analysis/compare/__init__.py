@@ -25,7 +25,7 @@ from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.analysis.groups import Group, grouped
 from wanlat.analysis.section import Row
-from wanlat.bundle.documents import PLACEMENTS, Study
+from wanlat.bundle.documents import PLACEMENTS, Study, Titles, titles_of
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.run import Run
 
@@ -58,6 +58,11 @@ class Comparison:
     endpoints: Sequence[Row]
     differs: Sequence[str]
     notes: Sequence[str]
+
+    @property
+    def titles(self) -> Titles:
+        """What systems are called, in NEW where it has them."""
+        return titles_of(self.old.manifest, self.new.manifest)
 
     @property
     def failing(self) -> list[Row]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from wanlat.analysis.compare import Comparison, conditions
 from wanlat.analysis.compare.judge import FALSE_ALARMS, Change, Verdict
 from wanlat.analysis.endpoints import with_placement
-from wanlat.analysis.names import EN_DASH, count, display_system, format_ms
+from wanlat.analysis.names import EN_DASH, count, format_ms
 from wanlat.analysis.section import (
     Answer,
     Column,
@@ -26,6 +26,7 @@ from wanlat.analysis.section import (
     print_grid,
     print_notes,
 )
+from wanlat.bundle.documents import Titles
 from wanlat.bundle.errors import one_line
 from wanlat.bundle.run import Run
 
@@ -92,7 +93,8 @@ def _sides(comparison: Comparison) -> Iterator[str]:
 def _grids(comparison: Comparison) -> Sequence[Grid]:
     rows = tuple(map(_cells, comparison.endpoints))
     subject = f"{comparison.new.study} on {comparison.new.topology}"
-    return Answer(_TABLE, subject, Figures(rows, (None,) * len(rows))).grids()
+    figures = Figures(rows, (None,) * len(rows), titles=comparison.titles)
+    return Answer(_TABLE, subject, figures).grids()
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[Change, str]]:
@@ -102,7 +104,7 @@ def _changes(comparison: Comparison) -> Iterator[tuple[Change, str]]:
             if change.has_changed or (change.counts and change.verdict is not Verdict.SAME):
                 aside = "" if change.gated else "not in the gate: "
                 text = sentence(change, comparison.at_rtt_ms)
-                yield change, f"{name_of(endpoint)}: {aside}{text}"
+                yield change, f"{name_of(endpoint, comparison.titles)}: {aside}{text}"
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -126,7 +128,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
             "strict": rules.strict,
             "allow_missing": rules.allow_missing,
             "passed": comparison.passed,
-            "failures": [_failure(endpoint, at_rtt_ms) for endpoint in comparison.failing],
+            "failures": [_failure(endpoint, comparison) for endpoint in comparison.failing],
         },
         "thresholds": {**asdict(rules.thresholds), "false_alarms": FALSE_ALARMS},
         "counts": _counts(comparison),
@@ -144,9 +146,9 @@ def _counts(comparison: Comparison) -> dict[Verdict, int]:
     return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
 
-def name_of(endpoint: Row) -> str:
+def name_of(endpoint: Row, titles: Titles) -> str:
     """ "Garage GetObject, remote"."""
-    name = f"{display_system(endpoint['system'])} {endpoint['endpoint']}"
+    name = f"{titles[endpoint['system']]} {endpoint['endpoint']}"
     return with_placement(name, endpoint["placement"])
 
 
@@ -163,11 +165,12 @@ def sentence(change: Change, at_rtt_ms: float | None = None) -> str:
     return f"{text}: {change.verdict}{limit}{f'. {change.why}' if change.why else ''}"
 
 
-def _failure(endpoint: Row, at_rtt_ms: float | None) -> str:
+def _failure(endpoint: Row, comparison: Comparison) -> str:
     """Why an endpoint fails the gate."""
     failing = [change for change in endpoint["changes"] if change.fails]
-    reasons = "; ".join(sentence(change, at_rtt_ms).rstrip(".") for change in failing)
-    return f"{name_of(endpoint)}: {reasons or 'gone: OLD measured it and NEW did not'}."
+    reasons = "; ".join(sentence(change, comparison.at_rtt_ms).rstrip(".") for change in failing)
+    name = name_of(endpoint, comparison.titles)
+    return f"{name}: {reasons or 'gone: OLD measured it and NEW did not'}."
 
 
 def _side(bundle: Run) -> dict[str, Any]:

@@ -376,7 +376,7 @@ ADVICE = Section(
     },
     notes=(
         Note(
-            lambda rows: (
+            lambda rows, _titles: (
                 f"By the rule: the RTT for which the makers' rule allows the value "
                 f"({rows[0]['timeout']} at least {rows[0]['rtts']:g} × RTT), and whether the "
                 "promise was kept up to it."

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wanlat.analysis.names import EN_DASH, count, digits, display_system, estimate, listing
+from wanlat.analysis.names import EN_DASH, count, digits, estimate, listing
 from wanlat.analysis.section import (
     Column,
     Figures,
@@ -289,10 +289,10 @@ ENVELOPE = Section(
         "changed": "values at which it was asked twice, some time apart, with two verdicts",
     },
     notes=(
-        Note(lambda rows: f"The promise: {rows[0]['promise']}."),
+        Note(lambda rows, _titles: f"The promise: {rows[0]['promise']}."),
         Note(
-            lambda rows: " ".join(
-                f"{display_system(row['system'])}, {row['varied'] or row['at']}: {row['regions']}."
+            lambda rows, titles: " ".join(
+                f"{titles[row['system']]}, {row['varied'] or row['at']}: {row['regions']}."
                 for row in rows
             ),
             lambda row: row["regions"] is not None,

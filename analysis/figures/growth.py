@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.names import change, display_system, format_ms
+from wanlat.analysis.names import change, format_ms
 from wanlat.analysis.section import (
     ENDPOINT,
     PLACED,
@@ -32,7 +32,7 @@ from wanlat.analysis.section import (
     short,
 )
 from wanlat.analysis.stats.intervals import of_median, students_quantile
-from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.documents import PLACEMENTS, Titles
 from wanlat.bundle.matrix import REPEATED, Matrix
 from wanlat.bundle.run import Run
 from wanlat.bundle.units import number_of
@@ -209,14 +209,13 @@ def _has_failures(row: Row) -> bool:
     return any(level["failed"] for level in row["levels"])
 
 
-def _noise(rows: Sequence[Row]) -> str:
+def _noise(rows: Sequence[Row], titles: Titles) -> str:
     """How much runs differ, system by system, and from how many repeated runs that is known."""
     shares = [
-        f"{display_system(row['system'])} {100 * row['noise']['share']:.1f} % "
+        f"{titles[row['system']]} {100 * row['noise']['share']:.1f} % "
         f"(from {row['noise']['from_repeated_runs']} repeated runs)"
         if row["noise"]
-        else f"{display_system(row['system'])} not known, so changes have no interval: "
-        "give --replicates"
+        else f"{titles[row['system']]} not known, so changes have no interval: give --replicates"
         for row in rows
     ]
     return "Two runs of the same differ by: " + "; ".join(dict.fromkeys(shares)) + "."

@@ -133,7 +133,7 @@ def _rows(
     bundle: Run, entries: Sequence[EndpointSummary], rtts_ms: Mapping[str, float]
 ) -> tuple[Row, ...]:
     """A row with its sentence for each of `entries`; in ms where there are no `rtts_ms`."""
-    labels = row_labels(list(dict.fromkeys(entry.series for entry in entries)))
+    labels = row_labels(list(dict.fromkeys(entry.series for entry in entries)), bundle.titles)
     known = {key: stated(bundle, key) for key in ("promised_round_trips", "least_round_trips")}
     target, sites = bundle.manifest.target, bundle.manifest.site_of_node
     site = sites.get(str(target.node)) if target else None

@@ -23,7 +23,7 @@ from wanlat.analysis.figures.round_trips import (
 from wanlat.analysis.names import EN_DASH, format_ms, row_labels
 from wanlat.analysis.section import Row
 from wanlat.bundle import beneath, documents
-from wanlat.bundle.documents import PLACEMENTS
+from wanlat.bundle.documents import PLACEMENTS, Titles
 from wanlat.bundle.run import Run, Series, read_run
 
 RTT_MS, _NEAR_MS = 100.0, 5.0
@@ -124,18 +124,18 @@ def _target(bundle: Run, system: str) -> str:
     return LEADER if target.node in leaders else FOLLOWER
 
 
-def no_slope(lines: Sequence[Line]) -> str | None:
+def no_slope(lines: Sequence[Line], titles: Titles) -> str | None:
     """Where no line explains latencies, and why."""
-    return NO_SLOPE.sentence([(line.endpoint, row) for line in lines for row in line.rows])
+    return NO_SLOPE.sentence([(line.endpoint, row) for line in lines for row in line.rows], titles)
 
 
-def what_decides(lines: Sequence[Line]) -> str | None:
+def what_decides(lines: Sequence[Line], titles: Titles) -> str | None:
     """What decides how many round trips a request takes, where they differ."""
     return DECIDED.sentence(
-        [(line.endpoint, {**line.rows[0], "decided": decided(line.rows)}) for line in lines]
+        [(line.endpoint, {**line.rows[0], "decided": decided(line.rows)}) for line in lines], titles
     )
 
 
-def labels_of(lines: Sequence[Line]) -> dict[Series, str]:
+def labels_of(lines: Sequence[Line], titles: Titles) -> dict[Series, str]:
     """What the chart calls each system."""
-    return row_labels(list(dict.fromkeys(line.series for line in lines)))
+    return row_labels(list(dict.fromkeys(line.series for line in lines)), titles)

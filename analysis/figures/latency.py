@@ -28,7 +28,7 @@ from wanlat.analysis.section import (
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 from wanlat.analysis.stats.intervals import Values, holm
 from wanlat.analysis.stats.lateness import difference
-from wanlat.bundle.documents import NOT_SENT, OUTCOMES
+from wanlat.bundle.documents import NOT_SENT, OUTCOMES, Titles
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, is_late
 
@@ -186,11 +186,11 @@ def mean_cell(row: Row) -> str:
     return f"{format_ms(row['mean_ms'])} [{EN_DASH.join(bounds) or EN_DASH}]"
 
 
-def _lone_placements(rows: Sequence[Row]) -> str | None:
+def _lone_placements(rows: Sequence[Row], titles: Titles) -> str | None:
     """Of which systems all keys were of one placement."""
     pairs = dict.fromkeys((series_of(row), str(row["placement"])) for row in rows)
     listed = [series for series, _ in pairs]
-    labels = series_labels(listed)
+    labels = series_labels(listed, titles)
     lone = [f"{labels[one]} {placement}" for one, placement in pairs if listed.count(one) == 1]
     if not lone:
         return None

@@ -17,7 +17,7 @@ from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.names import count, digits, estimate, listing, share, with_interval
 from wanlat.analysis.section import Column, Figures, Note, Row, Section, Table, figures_of, short
 from wanlat.analysis.stats.intervals import Values, of_mean
-from wanlat.bundle.documents import Placement, Placements
+from wanlat.bundle.documents import Placement, Placements, Titles
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.read import read_document
 
@@ -114,7 +114,7 @@ def errors(rows: Sequence[Row]) -> dict[str, Any]:
     return made
 
 
-def stated(rows: Sequence[Row]) -> str:
+def stated(rows: Sequence[Row], _titles: Titles) -> str:
     """The prediction error in a sentence's words."""
     off = errors(rows)
 
@@ -211,7 +211,7 @@ def _which(rows: Sequence[Row]) -> str:
     return listing(parts, _NAMED)
 
 
-def _added(rows: Sequence[Row]) -> str:
+def _added(rows: Sequence[Row], _titles: Titles) -> str:
     least, most = (digits(f(row["error_ms"] for row in rows), 2) for f in (min, max))
     return (
         f"More than predicted, by {least} to {most} ms: {count(len(rows), 'row')}. So much take "
@@ -220,14 +220,14 @@ def _added(rows: Sequence[Row]) -> str:
     )
 
 
-def _unexplained(rows: Sequence[Row]) -> str:
+def _unexplained(rows: Sequence[Row], _titles: Titles) -> str:
     return (
         "More than predicted, by more than nodes take: there the store waits for other nodes than "
         f"its definition says, or again, or jitter has it wait for the slower: {_which(rows)}."
     )
 
 
-def _below(rows: Sequence[Row]) -> str:
+def _below(rows: Sequence[Row], _titles: Titles) -> str:
     return (
         "Less than predicted: a nearer node answers than the definition says, or fewer round trips "
         f"are needed: {_which(rows)}."
@@ -271,7 +271,7 @@ PLACEMENTS = Section(
     notes=(
         Note(stated),
         Note(
-            lambda rows: (
+            lambda rows, _titles: (
                 f"Outside its interval over clusters is the prediction of "
                 f"{sum(_is_above(row) or _is_below(row) for row in rows)} of "
                 f"{count(len(rows), 'row')}."

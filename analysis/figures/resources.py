@@ -18,7 +18,7 @@ import pandas as pd
 from wanlat.analysis.names import below, digits
 from wanlat.analysis.section import Answer, Column, Figures, Note, Row, Section, Table, figures_of
 from wanlat.bundle import beneath, tables
-from wanlat.bundle.documents import Reclaim, Reclaims, RttSteps
+from wanlat.bundle.documents import Reclaim, Reclaims, RttSteps, Titles
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.read import read_document, read_table
@@ -276,7 +276,7 @@ def _sampling_of(rows: Sequence[Row]) -> Mapping[str, Any]:
     return max(samplings, key=lambda sampling: sampling["cost_cpu_share"] or 0.0)
 
 
-def _sampling_note(rows: Sequence[Row]) -> str | None:
+def _sampling_note(rows: Sequence[Row], _titles: Titles) -> str | None:
     """How often samples were taken, and what that cost."""
     sampling = _sampling_of(rows)
     sentences = [

@@ -51,7 +51,7 @@ from wanlat.analysis.stats.intervals import Interval, of_mean
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.analysis.stats.round_trips import Estimate, Mode, estimate
 from wanlat.analysis.stats.slopes import Indexes, Values, levels_of
-from wanlat.bundle.documents import UNKNOWN, Promised
+from wanlat.bundle.documents import UNKNOWN, Promised, Titles
 from wanlat.bundle.run import Run, Series
 
 NAMED_FROM = 0.2
@@ -485,8 +485,8 @@ def is_below_least(row: Row) -> bool:
 def reasons(key: str, what: str) -> Note:
     """Why rows lack something: each reason once, and the rows it holds for."""
 
-    def sentence(rows: Sequence[Row]) -> str:
-        labels = series_labels(list(dict.fromkeys(map(series_of, rows))))
+    def sentence(rows: Sequence[Row], titles: Titles) -> str:
+        labels = series_labels(list(dict.fromkeys(map(series_of, rows))), titles)
         by_reason: dict[str, list[str]] = {}
         for row in rows:
             name = with_placement(f"{labels[series_of(row)]} {row['endpoint']}", row["placement"])
@@ -501,7 +501,7 @@ def reasons(key: str, what: str) -> Note:
     return Note(sentence, lambda row: row[key] is not None)
 
 
-def _remarks(rows: Sequence[Row]) -> str | None:
+def _remarks(rows: Sequence[Row], _titles: Titles) -> str | None:
     return " ".join(dict.fromkeys(remark for row in rows for remark in row["remarks"])) or None
 
 

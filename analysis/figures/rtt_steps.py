@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from wanlat.analysis.names import count, display_system, listing
+from wanlat.analysis.names import count, listing
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.bundle import documents
 from wanlat.bundle.documents import RttStep, RttSteps
@@ -125,7 +125,7 @@ def remarks(bundle: Run, steps: Sequence[RttStep]) -> tuple[str, ...]:
     of_rows = list(zip(rows["system"], rows["rtt_step"].astype("float64"), strict=True))
     if out := {(step.system, step.rtt_step): step for step in steps if not counts(step)}:
         named = [
-            f"{display_system(step.system)} step {step.rtt_step + 1} at "
+            f"{bundle.titles[step.system]} step {step.rtt_step + 1} at "
             f"{step.requested_rtt_ms:g} ms{_why_failed(step)}"
             for step in out.values()
         ]

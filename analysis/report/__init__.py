@@ -142,7 +142,7 @@ def charts_of(summary: Summary) -> Iterator[tuple[str, Figure]]:
     if calibration is not None and calibration.pairs:
         from wanlat.analysis.charts.calibration import draw
 
-        yield "calibration", draw(calibration.model_dump())
+        yield "calibration", draw(calibration.model_dump(), summary.source.titles)
 
 
 def _traces(directory: Path) -> Iterator[Picture]:

@@ -16,6 +16,7 @@ from wanlat.analysis.claims import DECIDED_BY, Verdict, corrected_for, evaluated
 from wanlat.analysis.files import replace_text
 from wanlat.analysis.report.index import PAGE
 from wanlat.analysis.section import markdown
+from wanlat.bundle.documents import titles_of
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import bundles_below, read_json, read_manifest
 from wanlat.bundle.run import name_of
@@ -28,16 +29,18 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
     one are corrected for together. Raises BundleError where there is no bundle below `places`, one
     has no summary.json, or `out` cannot be written.
     """
-    kinds = {path: read_manifest(path).kind for place in places for path in bundles_below(place)}
+    manifests = {path: read_manifest(path) for place in places for path in bundles_below(place)}
+    titles = titles_of(*manifests.values())
     # Of a point its matrix may have the documents.
     lies_in = {
         os.path.relpath(bundle, out): os.path.relpath(bundle.parents[1], out)
-        for bundle in kinds
+        for bundle in manifests
         if not (bundle / "manifest.json").is_file()
     }
     # The points of a matrix are in its summary; drills of one bundle have one each.
-    matrices = {bundle for bundle, kind in kinds.items() if kind == "matrix"}
-    whole = [path for path in kinds if kinds[path] != "drills" and not matrices & {*path.parents}]
+    matrices = {path for path, its in manifests.items() if its.kind == "matrix"}
+    bundles = [path for path, its in manifests.items() if its.kind != "drills"]
+    whole = [path for path in bundles if not matrices & {*path.parents}]
     if not whole:
         where = ", ".join(map(str, places))
         raise BundleError(f"There is no bundle below {where}. `wanlat run` makes one.")
@@ -54,10 +57,11 @@ def write_claims(places: Sequence[Path], publications: Sequence[Any], out: Path)
             specs.append(claim | {"rows": f"{key}.{claim.get('rows')}"})
         results = evaluated(specs, data)
         verdicts.update(result["verdict"] for result in results)
+        notes = [corrected_for(results)]
         sections += [f"## {publication['title']}\n", f"Source: {publication['source']}\n"]
         if publication.get("conditions"):
             sections.append(f"{publication['conditions']}\n")
-        sections.append(markdown(table_of(results, "Verdicts", [corrected_for(results)])))
+        sections.append(markdown(table_of(results, titles, "Verdicts", notes)))
     counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
     text = [
         "# What was published, and whether it holds here\n",

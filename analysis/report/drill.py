@@ -95,7 +95,7 @@ def finding(drill: Drill) -> str:
     lost = ", ".join(f"{durability[name]} {name}" for name in WRONG if durability[name])
     kept = "nothing lost" if durability["verdict"] == "pass" else "loss not known"
     finding_text = "nothing measured" if drill.requests.empty else f"{out}, {lost or kept}"
-    return f"{drill['name']}, {series_labels([drill.series])[drill.series]}: {finding_text}"
+    return f"{drill['name']}, {drill.label}: {finding_text}"
 
 
 def claims_sentence(claims: Iterable[Row]) -> str | None:
@@ -204,10 +204,10 @@ class DrillReport:
 
     def grids(self) -> Sequence[Grid]:
         """What was sent and what came of it, by phase and client; then the claims."""
-        name, system = self.drill["name"], series_labels([self.drill.series])[self.drill.series]
+        name = self.drill["name"]
         rows, claims = list(_phase_rows(self.drill)), self.drill["claims"]
         ends = [n for n in range(len(rows) - 1) if rows[n]["phase"] != rows[n + 1]["phase"]]
-        title = f"{name}: {system} on {self.drill['topology']}"
+        title = f"{name}: {self.drill.label} on {self.drill['topology']}"
         grids = [
             _grid(title, _PHASE_COLUMNS, rows, lambda row: row["ok"] != row["attempted"], ends)
         ]
@@ -305,7 +305,8 @@ def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
 def drills_table(matrix: DrillMatrix) -> Grid:
     """One row a drill and system; a pair that was never run is marked."""
     rows = []
-    for key, (one, label) in product(matrix.drills, series_labels(matrix.series).items()):
+    labels = series_labels(matrix.series, matrix.titles)
+    for key, (one, label) in product(matrix.drills, labels.items()):
         cells = [NOT_RUN, *[EN_DASH] * (len(_COLUMNS) - 1)]
         if runs := matrix.cells.get((key, one)):
             row = {**runs[0].figures, **runs[0].figures["during"], "back": recovery_text(runs[0])}
@@ -321,7 +322,7 @@ def drills_table(matrix: DrillMatrix) -> Grid:
 
 def claims_table(matrix: DrillMatrix) -> Grid:
     """Claims × systems."""
-    labels = series_labels(matrix.series)
+    labels = series_labels(matrix.series, matrix.titles)
     headers = ("id", "claim", "source", "drill", "bound", *labels.values())
     rows = []
     for row in matrix.claims:
@@ -346,7 +347,7 @@ def title_of_matrix(matrix: DrillMatrix) -> str:
 def finding_of_matrix(matrix: DrillMatrix) -> str:
     """What was found: in how many drills each system lost writes, or has them wrong."""
     parts = []
-    for one, label in row_labels(matrix.series).items():
+    for one, label in row_labels(matrix.series, matrix.titles).items():
         cells = (runs for (_, series), runs in matrix.cells.items() if series == one)
         parts.append(f"{label} in {sum(bool(worst(runs).wrong) for runs in cells) or 'none'}")
     return f"{title_of_matrix(matrix)}; writes lost or wrong: {', '.join(parts)}"

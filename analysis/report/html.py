@@ -25,7 +25,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from wanlat.analysis.claims import Verdict
-from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, listing, series_labels
+from wanlat.analysis.names import EN_DASH, count, format_ms, listing, series_labels
 from wanlat.analysis.report.strip import strip_of
 from wanlat.analysis.section import Grid, runs_of
 from wanlat.analysis.summary import Summary
@@ -236,7 +236,7 @@ def _plate(source: Run | Matrix) -> Iterator[tuple[str, str, bool]]:
         yield "points", f"{complete} of {every} complete", complete < every
     bundles = [bundle for _, bundle in runs_of(source)]
     series = list(dict.fromkeys(one for bundle in bundles for one in bundle.systems))
-    yield "systems", ", ".join(series_labels(series).values()) or EN_DASH, False
+    yield "systems", ", ".join(series_labels(series, source.titles).values()) or EN_DASH, False
     rtts = [bundle.measured_rtt for bundle in bundles if bundle.measured_rtt is not None]
     steps = any(bundle.has_rtt_steps for bundle in bundles)
     if rtts and not steps:
@@ -331,7 +331,7 @@ def _programs(source: Run | Matrix) -> Iterator[dict[str, str]]:
             for program in (entry, *entry.beside):
                 options = entry.options.items() if program is entry else ()
                 made = {
-                    "name": display_system(program.name),
+                    "name": source.titles[program.name],
                     "version": program.version,
                     "sha256": program.sha256 or "",
                     "options": ", ".join(f"{k} {_short(v)}" for k, v in options),
@@ -372,7 +372,7 @@ def _calibration(source: Run | Matrix, images: Sequence[Mapping[str, Any]]) -> A
     rows = []
     for pair in calibration.pairs:
         rtt, error, requested = pair.rtt_ms, pair.error_ms, pair.requested_rtt_ms
-        ends = display_system(pair.system), pair.source, pair.destination
+        ends = source.titles[pair.system], pair.source, pair.destination
         wanted = EN_DASH if requested is None else f"{requested:g}"
         measured = (rtt.p50, rtt.min, rtt.max) if rtt else (None, None, None)
         figures = map(format_ms, (*measured, error.p99 if error else None))
@@ -450,8 +450,10 @@ def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
 
 def _without_versions(summary: Summary) -> dict[str, str]:
     """The name of each system by its label: versions may be what is compared."""
-    series = {one for _, bundle in runs_of(summary.source) for one in bundle.systems}
-    return {label: display_system(one.system) for one, label in series_labels(list(series)).items()}
+    source = summary.source
+    series = {one for _, bundle in runs_of(source) for one in bundle.systems}
+    labels = series_labels(list(series), source.titles)
+    return {label: source.titles[one.system] for one, label in labels.items()}
 
 
 def _conditions(runs: Sequence[Mapping[str, Any]], summaries: Sequence[Summary]) -> Grid:

@@ -19,6 +19,7 @@ from wanlat.analysis.files import replace_text
 from wanlat.analysis.names import count, series_labels, shortened
 from wanlat.analysis.report.drill import NOT_RUN, durability_text, recovery_text, scaled
 from wanlat.analysis.section import Grid, markdown
+from wanlat.bundle.documents import Titles, titles_of
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import bundles_below, read_manifest
 
@@ -35,9 +36,11 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     from wanlat.analysis.charts.style import save
 
     bundles = sorted({bundle for place in places for bundle in bundles_below(place)})
-    studies = [bundle for bundle in bundles if read_manifest(bundle).kind == "study"]
+    manifests = {bundle: read_manifest(bundle) for bundle in bundles}
+    titles = titles_of(*manifests.values())
+    studies = [bundle for bundle, its in manifests.items() if its.kind == "study"]
     used, lines = read_lines(studies)
-    drills = [bundle for bundle in bundles if read_manifest(bundle).kind == "drill"]
+    drills = [bundle for bundle, its in manifests.items() if its.kind == "drill"]
     if not used and not drills:
         where = ", ".join(map(str, places))
         raise BundleError(
@@ -45,8 +48,11 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
             "`wanlat run round-trips` and `wanlat drill run` make some."
         )
     matrix = read_drills(drills) if drills else None
-    grids = [*([_operations(lines)] if lines else []), *([_drills(matrix)] if matrix else [])]
-    pictures = save(draw(lines), out / CHART, svg=False) if lines else ()
+    grids = [
+        *([_operations(lines, titles)] if lines else []),
+        *([_drills(matrix)] if matrix else []),
+    ]
+    pictures = save(draw(lines, titles), out / CHART, svg=False) if lines else ()
     text = "\n".join(
         [
             "# Index\n",
@@ -69,9 +75,9 @@ def _whole(bundle: Path, out: Path) -> str:
     return os.path.relpath(bundle.parents[1] if bundle.parent.name == "points" else bundle, out)
 
 
-def _operations(lines: Sequence[Line]) -> Grid:
+def _operations(lines: Sequence[Line], titles: Titles) -> Grid:
     series = list(dict.fromkeys(line.series for line in lines))
-    labels, full = series_labels(series), shortened(series)
+    labels, full = series_labels(series, titles), shortened(series, titles)
     headers = (
         *("operation", "topology", "system", "target node", "round trips [95 %]"),
         *("critical path", "by its protocol", "lower bound"),
@@ -96,7 +102,7 @@ def _operations(lines: Sequence[Line]) -> Grid:
         "system's own documents say, where its definition has it. Two clusters are divided by a "
         "semicolon; of more the mean and Student's interval are given.",
         "Target node: whether it is the one that leads, of systems that have one.",
-        *filter(None, (what_decides(lines), no_slope(lines))),
+        *filter(None, (what_decides(lines, titles), no_slope(lines, titles))),
         *([f"In full: {'; '.join(full)}."] if full else []),
     ]
     words = frozenset(headers) - {"by its protocol", "lower bound", headers[-2]}
@@ -108,7 +114,7 @@ def _known(value: float | None) -> str | None:
 
 
 def _drills(matrix: DrillMatrix) -> Grid:
-    labels = series_labels(matrix.series)
+    labels = series_labels(matrix.series, matrix.titles)
     rows = []
     for key in matrix.drills:
         cells = []

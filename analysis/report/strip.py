@@ -16,7 +16,7 @@ from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.groups import in_order, positions
 from wanlat.analysis.names import series_labels
 from wanlat.analysis.section import runs_of
-from wanlat.bundle.documents import OUTCOMES, REMOTE
+from wanlat.bundle.documents import OUTCOMES, REMOTE, Titles, titles_of
 from wanlat.bundle.matrix import Matrix
 from wanlat.bundle.run import Run, Series
 from wanlat.bundle.samples import read_rows
@@ -77,17 +77,22 @@ def strip_of(sources: Sequence[tuple[str, Run | Matrix]]) -> dict[str, Any]:
     is_drill = len(bundles) == len(drills) == 1
     return document(
         lanes,
+        titles_of(*(source.manifest for _, source in sources)),
         rtt_ms=round(max(rtts), 3) if is_one else None,
         timeline=timeline(_drill(drills[0]).document) if is_drill else None,
     )
 
 
 def document(
-    lanes: Sequence[Lane], *, rtt_ms: float | None = None, timeline: Row | None = None
+    lanes: Sequence[Lane],
+    titles: Titles,
+    *,
+    rtt_ms: float | None = None,
+    timeline: Row | None = None,
 ) -> dict[str, Any]:
     """Lanes as JSON: times in µs; a column of which all values are the same is that value."""
     series = list(dict.fromkeys(lane.series for lane in lanes))
-    looks, labels, errors = styles(series), series_labels(series), dict[str, int]()
+    looks, labels, errors = styles(series), series_labels(series, titles), dict[str, int]()
     made = []
     for lane in lanes:
         columns = {name: _short(values) for name, values in lane.columns.items() if name != "error"}

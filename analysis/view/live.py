@@ -15,7 +15,7 @@ from wanlat.analysis.figures.drill.requests import PHASES, happened, read_events
 from wanlat.analysis.names import count
 from wanlat.analysis.report.strip import READ, Lane, columns_of, document, since, timeline
 from wanlat.bundle import beneath, documents
-from wanlat.bundle.documents import REMOTE, UNKNOWN
+from wanlat.bundle.documents import REMOTE, UNKNOWN, titles_of
 from wanlat.bundle.read import read_document, read_manifest
 from wanlat.bundle.run import UNCOUNTED_PHASES, Series
 
@@ -54,7 +54,7 @@ class Live:
             "reason": manifest.reason,
             "labs": labs,
             "said": f"{manifest.status}, {count(taken, 'sample')}",
-            "strip": document(lanes, timeline=drill),
+            "strip": document(lanes, titles_of(manifest), timeline=drill),
         }
 
 

@@ -130,7 +130,7 @@ class DefinedSystem:
 
     def recorded(self, options: Options, binary: Binary) -> dict[str, Any]:
         """Return all that decides what runs, for a bundle's manifest: by it two are the same."""
-        entry = binary.as_recorded(self.name)
+        entry = binary.as_recorded(self.name) | {"title": self.title}
         identity = identity_of(self.definition, self.directory, options, binary.path)
         entry["packages"] = {**entry.get("packages", {}), **identity.packages}
         entry |= {"files": dict(identity.files), "definition": dict(identity.definition)}

@@ -8,7 +8,9 @@ import numpy as np
 from chart_checks import assert_apart, texts_of
 from matplotlib.figure import Figure
 
+from tests.bundles import TITLES
 from wanlat.analysis.charts import calibration, style
+from wanlat.bundle.documents import Titles
 
 PROBABILITIES = [0.01, 0.25, 0.5, 0.75, 0.99]
 
@@ -69,7 +71,7 @@ def marks(figure: Figure, marker: str, colour: str | None = None, panel: int = 0
 def test_the_labs_of_several_systems_share_the_places_of_pairs() -> None:
     made = everything()
     of_two = [pair | {"system": name} for name in ("garage", "minio") for pair in made["pairs"]]
-    figure = calibration.draw(made | {"pairs": of_two})
+    figure = calibration.draw(made | {"pairs": of_two}, Titles(TITLES))
     assert_apart(figure)
     for marker in ("^", "s"):
         assert len(marks(figure, marker)) == 2 * 6
@@ -79,7 +81,7 @@ def test_the_labs_of_several_systems_share_the_places_of_pairs() -> None:
 
 
 def test_every_pair_is_there_with_median_and_99th_percentile_and_the_bare_path() -> None:
-    figure = calibration.draw(document(20))
+    figure = calibration.draw(document(20), Titles())
     shown = [y for one in ("v", "o") for y in marks(figure, one)]
     assert shown.count(0.012) == shown.count(0.14) == len(marks(figure, "x")) == 380
 
@@ -89,7 +91,7 @@ def test_a_failed_pair_and_one_from_which_nothing_came_are_red_and_told() -> Non
     made["pairs"][2] |= {"verdict": "fail", "error_ms": {"p50": 3.0, "p99": 20.0}}
     made["pairs"][3] |= {"verdict": "fail", "error_ms": None, "rtt_ms": None}
     made["verdict"] = "fail"
-    figure = calibration.draw(made)
+    figure = calibration.draw(made, Titles())
     assert_apart(figure)
     assert len(figure.axes) == 2  # no panel for what was not asked
     words = texts_of(figure)
@@ -103,6 +105,6 @@ def test_a_failed_pair_and_one_from_which_nothing_came_are_red_and_told() -> Non
 def test_a_rate_that_could_not_be_measured_is_marked() -> None:
     made = everything()
     made["pairs"][0]["rate"] |= {"error": None}
-    figure = calibration.draw(made)
+    figure = calibration.draw(made, Titles())
     assert len(figure.axes) == 4
     assert len(marks(figure, "x", style.ALARM, panel=2)) == 1

@@ -11,6 +11,7 @@ import pytest
 from tests.bundles import GARAGE, MINIO, write_load, write_sweep
 from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
 from wanlat.analysis.summary import blocks_of
+from wanlat.bundle.documents import Titles
 from wanlat.bundle.matrix import read_matrix
 from wanlat.experiments.config.claims import PublishedClaim
 
@@ -186,7 +187,9 @@ def test_what_a_late_network_delayed_is_in_no_count_of_what_a_figure_rests_on() 
 
 def test_without_all_of_its_samples_nothing_is_decided() -> None:
     claim = {"id": "it", "claim": "", "rows": "drill", "figure": "lost", "exact": True}
-    found = claims_block([claim | {"at_least": 1}], {"drill": {"lost": 2}}, "the samples are cut")
+    found = claims_block(
+        [claim | {"at_least": 1}], {"drill": {"lost": 2}}, Titles(), "the samples are cut"
+    )
     assert found is not None
     assert [each["verdict"] for each in found.to_json()["claims"]] == [NOT_DECIDED]
 
@@ -195,7 +198,7 @@ def test_what_cannot_be_tested_says_why() -> None:
     claim = {"id": "best", "claim": "it is the best", "cannot_be_tested": "best at what?"}
     (found,) = evaluated([claim], {})
     assert (found["verdict"], found["why"]) == (Verdict.CANNOT_BE_TESTED, "best at what?")
-    assert table_of([found], "").rows[0][2:] == (
+    assert table_of([found], Titles(), "").rows[0][2:] == (
         *("cannot be tested here", "–", "–", "best at what?", "–"),
     )
 

@@ -13,11 +13,13 @@ from chart_checks import assert_apart, contrast, lightness, seen_with
 from drill_bundles import CLIENTS, Fault, Trouble, stalled, write_drill
 from typer.testing import CliRunner
 
+from tests.bundles import TITLES
 from wanlat.analysis.figures.drill.matrix import DrillKey, DrillRun, matrix_of, read_drills
 from wanlat.analysis.figures.drill.read import Drill, read_drill
 from wanlat.analysis.report.drill import claims_table, drills_table
 from wanlat.analysis.section import markdown
 from wanlat.analysis.summary import summarize
+from wanlat.bundle.documents import Titles
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.run import Series, read_run
 from wanlat.cli import app
@@ -270,7 +272,7 @@ def test_a_matrix_hides_nothing(case: str) -> None:
 
     runs, on_chart, in_tables = SAID[case]
     for order in (runs, runs[::-1]):
-        matrix = matrix_of(order)
+        matrix = matrix_of(order, Titles(TITLES))
         tables = markdown(drills_table(matrix)) + markdown(claims_table(matrix))
         assert all(said in tables for said in in_tables), tables
     figure = drill_matrix.draw(matrix)

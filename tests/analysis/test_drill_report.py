@@ -17,6 +17,7 @@ from wanlat.analysis.figures.drill.matrix import matrix_of, run_of
 from wanlat.analysis.figures.drill.read import Drill, read_drill
 from wanlat.analysis.report.drill import DrillReport
 from wanlat.analysis.summary import print_summary, summarize
+from wanlat.bundle.documents import Titles
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.run import read_run
 
@@ -210,7 +211,7 @@ def test_without_its_evidence_no_drill_has_passed_and_no_claim_holds(
     drill = read_drill(path)
     assert not drill["passed"] and drill["failures"]
     assert drill["claims"][0]["verdict"] == "not decided"
-    assert matrix_of([run_of(path, drill.document)]).cells  # which can be shown, too
+    assert matrix_of([run_of(path, drill.document)], Titles()).cells  # which can be shown, too
 
 
 def test_nothing_but_a_manifest_is_a_bundle_too_and_a_study_is_no_drill(

@@ -128,7 +128,7 @@ def test_an_interval_depends_on_its_own_requests_alone(make_bundle: MakeBundle) 
         ({"rtt_ms": None}, "stored no calibration"),
         ({"manifest": {"warnings": ["3 packets were dropped"]}}, "3 packets were dropped"),
         (
-            {"manifest": {"systems": [{"name": "bob", "version": "2.1"}]}},
+            {"manifest": {"systems": [{"name": "bob", "version": "2.1", "title": "Bob"}]}},
             "Not one measured sample of Bob 2.1",
         ),
         (

@@ -149,6 +149,7 @@ def test_of_a_shipped_definition_all_takes_part_also_where_another_extends_it(
     program = Binary(Path(sys.executable), "1", "")
     minio = registry.get("minio")
     own = minio.recorded(minio.parse_options({}), program)
+    assert own["title"] == "MinIO"
     assert own["files"].keys() == {"system.yaml", "hooks.py", "grid.py", "grid.yaml"}
     mine = adopted(tmp_path, monkeypatch, "schema: 1\nname: mine\nextends: minio\n")
     files = mine.recorded(mine.parse_options({}), program)["files"]

@@ -45,7 +45,7 @@ def test_it_measures_compares_and_fails_where_a_round_trip_was_gained(tmp_path: 
     of = {"study": "study.yaml", "systems": "quorum", "without": ["install"]}
     assert job.uses(**of, out="before") == 0, job.said
     assert job.skipped == ["Install wanlat", "Cache of stores"]
-    assert "| quorum 0.1.0 | PutObject |" in job.summary and "PASS" not in job.summary
+    assert "| Quorum 0.1.0 | PutObject |" in job.summary and "PASS" not in job.summary
     bmf = json.loads((tmp_path / "before" / "bmf.json").read_text())
     trips = bmf["quorum PutObject"]["round-trips"]
     assert trips["lower_value"] <= trips["value"] <= trips["upper_value"]

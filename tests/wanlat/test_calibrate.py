@@ -51,7 +51,7 @@ def test_a_chart_that_cannot_be_written_in_the_end_is_an_error_of_the_machine(
 ) -> None:
     from matplotlib.figure import Figure  # here: it takes a third of a second
 
-    monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda _: Figure())
+    monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda *_: Figure())
     (tmp_path / "x.svg").mkdir()
     with pytest.raises(MachineError, match=r"x\.svg cannot be written: Is a directory"):
         command._draw({"topology": "near"}, tmp_path / "x.svg", force=True)
@@ -63,7 +63,7 @@ def test_a_chart_replaces_no_file_that_came_meanwhile(
     from matplotlib.figure import Figure
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda _: Figure())
+    monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda *_: Figure())
     mine = (Path("results", "calibration-near.png"), Path("named.png"))
     Path("results").mkdir()
     for each in mine:

@@ -189,7 +189,7 @@ def test_the_action_installs_it_and_measures(wheel: Path, desk: Path) -> None:
     job = Job(desk, environment())
     assert job.uses(study="mine.yaml", systems="quorum", package=str(wheel)) == 0, job.said
     assert job.skipped == ["Cache of stores"]
-    assert "| quorum 0.1.0 | PutObject |" in job.summary
+    assert "| Quorum 0.1.0 | PutObject |" in job.summary
     assert "quorum PutObject" in json.loads((desk / "wanlat-results" / "bmf.json").read_text())
 
 

@@ -138,11 +138,12 @@ def _draw(document: dict[str, Any], chart: Path | None, *, force: bool) -> None:
     """Draw the chart. One that was not requested is left out if it cannot be written."""
     from wanlat.analysis.charts import style
     from wanlat.analysis.charts.calibration import draw
+    from wanlat.bundle.documents import Titles
     from wanlat.bundle.errors import BundleError
 
     name = re.sub(r"[^\w.-]+", "-", document["topology"])
     try:
-        figure = draw(document)
+        figure = draw(document, Titles())
         path = chart if chart is not None and force else _claimed(chart, name)
         style.save_as(figure, path)
     except (BundleError, OSError) as error:

@@ -19,9 +19,9 @@ from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of, corrected
 from wanlat.bundle import beneath
 from wanlat.bundle.beneath import POINTS
-from wanlat.bundle.documents import NOT_SENT
+from wanlat.bundle.documents import NOT_SENT, Titles, titles_of
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import bundles_below, has_table, read_json
+from wanlat.bundle.read import bundles_below, has_table, read_json, read_manifest
 from wanlat.bundle.run import Series
 
 Row = Mapping[str, Any]
@@ -63,12 +63,14 @@ class DrillMatrix:
     A pair that was never run has no cell. The runs of a cell are the complete ones first, the
     newest of them first: that is shown. `claims` has a row for each claim of each drill, with its
     `bound`, and under `verdicts` what came of it on each system, corrected for all of them at once.
+    `titles` are the systems'.
     """
 
     drills: Sequence[DrillKey]
     series: Sequence[Series]
     cells: Mapping[tuple[DrillKey, Series], Sequence[DrillRun]]
     claims: Sequence[Row]
+    titles: Titles
 
     def to_json(self) -> dict[str, Any]:
         """The document of matrix.json."""
@@ -116,10 +118,11 @@ def read_drills(places: Sequence[Path | str]) -> DrillMatrix:
     Raises BundleError if one of them is no bundle of a drill and holds none.
     """
     directories = dict.fromkeys(path for place in places for path in _bundles_at(Path(place)))
-    return matrix_of(run_of(path, _document(path)) for path in directories)
+    titles = titles_of(*map(read_manifest, directories))
+    return matrix_of((run_of(path, _document(path)) for path in directories), titles)
 
 
-def matrix_of(runs: Iterable[DrillRun]) -> DrillMatrix:
+def matrix_of(runs: Iterable[DrillRun], titles: Titles) -> DrillMatrix:
     """The matrix of `runs`."""
     cells: dict[tuple[DrillKey, Series], list[DrillRun]] = {}
     for run in runs:
@@ -142,7 +145,7 @@ def matrix_of(runs: Iterable[DrillRun]) -> DrillMatrix:
     judged = corrected([_judged(verdicts[one]) for verdicts, one in entries])
     for (verdicts, one), verdict in zip(entries, judged, strict=True):
         verdicts[one] = verdict
-    return DrillMatrix(drills, series, cells, list(rows.values()))
+    return DrillMatrix(drills, series, cells, list(rows.values()), titles)
 
 
 def run_of(directory: Path, document: Row) -> DrillRun:

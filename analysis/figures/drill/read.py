@@ -28,7 +28,7 @@ from wanlat.analysis.figures.drill.verdicts import (
     read_ledger,
     read_verification,
 )
-from wanlat.analysis.names import count
+from wanlat.analysis.names import count, series_labels
 from wanlat.bundle import documents
 from wanlat.bundle.documents import NOT_SENT
 from wanlat.bundle.errors import BundleError
@@ -76,6 +76,11 @@ class Drill:
     def series(self) -> Series:
         """The version of the system."""
         return Series(self["system"], self["version"])
+
+    @property
+    def label(self) -> str:
+        """What it is called."""
+        return series_labels([self.series], self.bundle.titles)[self.series]
 
     @property
     def clients(self) -> list[tuple[Row, str, Row]]:
