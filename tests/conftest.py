@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 from tests.fixed_environment import fix_process
+from wanlat.systems import registry
 
 fix_process()
 
@@ -82,6 +85,13 @@ class Units(LoadFileScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Units | None:
     """Have `--dist loadfile` distribute units."""
     return Units(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def systems_are_known_to_the_file_that_registers_them() -> Iterator[None]:
+    """A file that gives a system by its directory leaves the list of systems as it was."""
+    with patch.dict(registry._ADOPTED):
+        yield
 
 
 @cache
