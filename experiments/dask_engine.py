@@ -34,7 +34,7 @@ from wanlat.emulator.doctor import demand_lab
 from wanlat.emulator.interpreter import safe_path
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.experiments.session import Report
-from wanlat.experiments.workers import ADJUST_INTERVAL_S, Engine, Runner, Worker
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, WITH_ITS_RUN, Engine, Runner, Worker
 from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.version import VERSION
@@ -297,7 +297,7 @@ class _Remote(Runner):
             answer = self._future.result()
         except (CancelledError, Unscheduled) as error:
             if self._interrupted.is_set():
-                return PointEnded("interrupted", "interrupted by the user")
+                return PointEnded("interrupted", WITH_ITS_RUN)
             raise engine.is_gone or MachineError(f"Dask dropped point {point}: {error}") from error
         except Exception as error:  # of the worker: it died too often, or has no wanlat
             raise MachineError(f"Dask could not run it: {type(error).__name__}: {error}") from error

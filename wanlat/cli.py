@@ -112,7 +112,10 @@ def _reword(mistake: typer.TyperException) -> None:
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 passed, 1 did not hold, 2 wrong input, 3 the machine."""
+    """Run the command line. Exit codes: 0 passed, 1 did not hold, 2 wrong input, 3 the machine.
+
+    And 128 plus the number of the signal that interrupted it.
+    """
     # pyarrow's own pool keeps what was freed: 20 MiB by the end of a report. (It reads this when it
     # is imported, which nothing here does before it must.)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -132,9 +135,11 @@ def main() -> None:
         _end(error, UserError.exit_code)
     except WanlatError as error:
         _end(error, error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    except KeyboardInterrupt as interrupt:
+        from wanlat.running import interruption_code
+
+        print(str(interrupt) or "interrupted", file=sys.stderr)
+        sys.exit(interruption_code())
     except Exception as error:
         report_unforeseen(error)
         sys.exit(MachineError.exit_code)

@@ -43,6 +43,13 @@ Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
 """A run, a trace or a drill that has ended; or a matrix, or several drills."""
 
 _LINE_EVERY_S = 60.0
+_REASONS = {
+    signal.SIGINT: "interrupted by the user",
+    signal.SIGTERM: "ended by SIGTERM",
+    signal.SIGHUP: "ended by SIGHUP, as when a terminal is closed",
+}
+_received: list[int] = []
+"""Signals that interrupted this command, in their order."""
 _MOST_FAILURES = 20
 
 
@@ -147,10 +154,12 @@ def reporter(*, log: bool = False) -> Iterator[Reporter]:
 
 
 def heed_interruptions() -> None:
-    """Have SIGINT and SIGTERM raise KeyboardInterrupt, and SIGHUP, unless nohup(1) ignores it.
+    """Have SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, with its name as reason.
 
-    SIGINT too: a shell script starts its background jobs with it ignored.
+    SIGINT too: a shell script starts its background jobs with it ignored. Not SIGHUP where
+    nohup(1) ignores it.
     """
+    _received.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -158,9 +167,13 @@ def heed_interruptions() -> None:
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    if number == signal.SIGHUP:
-        raise KeyboardInterrupt("interrupted: its terminal was closed")
-    raise KeyboardInterrupt
+    _received.append(number)
+    raise KeyboardInterrupt(_REASONS[signal.Signals(number)])
+
+
+def interruption_code() -> int:
+    """Return the exit code of what was interrupted: 128 and the signal, as a shell reports it."""
+    return 128 + (_received or [signal.SIGINT])[0]
 
 
 def run_with_progress(
@@ -174,12 +187,18 @@ def run_with_progress(
     for warning in ended.warnings:
         inform(f"warning: {warning}", style="yellow")
     if ended.status == "interrupted":
-        inform("Interrupted.", style="bold yellow")
+        inform(_sentence(ended.reason), style="bold yellow")
     elif ended.status != "complete":
         inform(f"The {what} failed: {ended.reason}", style="bold red")
         if (place := place_of(str(ended.reason))) is not None:
             inform(f"More: {place}")
     return ended
+
+
+def _sentence(reason: str | None) -> str:
+    """Return why something was interrupted as a sentence of its own."""
+    words = reason or "interrupted"
+    return f"{words[0].upper()}{words[1:]}."
 
 
 class _HasDirectory(Protocol):
@@ -251,9 +270,9 @@ def reporting(bundle: Path) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        inform(f"Interrupted. {kept}", style="bold yellow")
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as interrupt:
+        inform(f"{_sentence(str(interrupt))} {kept}", style="bold yellow")
+        raise typer.Exit(interruption_code()) from None
     except (BundleError, WanlatError) as error:
         inform(f"{error} {kept}", style="bold red")
         raise typer.Exit(1) from error
@@ -263,8 +282,8 @@ def reporting(bundle: Path) -> Iterator[None]:
 
 
 def exit_code(ended: Outcome | MatrixOutcome) -> int:
-    """Return the exit code of a run that is not complete: of Ctrl-C as a shell reports it."""
-    return 130 if ended.status == "interrupted" else 1
+    """Return the exit code of a run that is not complete."""
+    return interruption_code() if ended.status == "interrupted" else 1
 
 
 def incomplete(
@@ -283,7 +302,9 @@ def incomplete(
         if is_empty
         else f"What was measured is kept in {place}; `wanlat report {place}` shows it."
     )
-    inform(f"{progress}{kept}")
+    is_one = isinstance(ended, Outcome) and ended.status == "interrupted"
+    again = " One run is not resumed: the same command begins it again." if is_one else ""
+    inform(f"{progress}{kept}{again}")
     bundle = {"directory": str(place), "status": ended.status, "reason": ended.reason}
     return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
 

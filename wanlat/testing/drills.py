@@ -108,7 +108,7 @@ class Drills:
         )
         ended = runner.run(prepared, silent)
         if ended.status == "interrupted":
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(ended.reason)
         report(ended.directory)
         if ended.status != "complete":
             raise RunFailed(
