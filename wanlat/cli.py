@@ -18,7 +18,13 @@ from wanlat.app import App
 from wanlat.bundle.errors import BundleError
 from wanlat.output import printed, report_unforeseen
 from wanlat.streams import OutputLost
-from wanlat.topologies.errors import MachineError, UserError, WanlatError
+from wanlat.topologies.errors import (
+    MachineError,
+    UserError,
+    WanlatError,
+    way_out_of_machine,
+    with_way_out,
+)
 from wanlat.topologies.version import VERSION
 from wanlat.topologies.wording import show
 
@@ -178,8 +184,13 @@ def _check_encoding(arguments: list[str]) -> None:
 
 
 def _end(error: Exception, exit_code: int) -> NoReturn:
-    """Print an error of ours, and where the documentation has more of it."""
-    print(f"wanlat: {printed(str(error))}", file=sys.stderr)
+    """Print an error of ours, and where the documentation has more of it.
+
+    What is the machine's own fault has its exit code, whatever was being done.
+    """
+    if way_out_of_machine(error):
+        exit_code = MachineError.exit_code
+    print(f"wanlat: {printed(with_way_out(error))}", file=sys.stderr)
     from wanlat.fix_it import place_of
 
     if exit_code != UserError.exit_code and (place := place_of(str(error))):

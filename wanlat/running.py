@@ -28,7 +28,7 @@ from wanlat.output import (
     report_unforeseen,
 )
 from wanlat.streams import not_waiting
-from wanlat.topologies.errors import WanlatError
+from wanlat.topologies.errors import MachineError, WanlatError, way_out_of_machine, with_way_out
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -264,7 +264,8 @@ def measure_points(
 def reporting(bundle: Path) -> Iterator[None]:
     """Where the report of a complete run ends early, print that it can be made later.
 
-    A run stays complete where nothing can be printed or drawn: no exit code of the machine's.
+    A run stays complete where nothing can be printed or drawn: the exit code is 1, and the
+    machine's only where the fault is its own.
     """
     kept = f"All is measured and kept in {bundle}; `wanlat report {bundle}` shows it."
     try:
@@ -274,16 +275,19 @@ def reporting(bundle: Path) -> Iterator[None]:
         inform(f"{_sentence(str(interrupt))} {kept}", style="bold yellow")
         raise typer.Exit(interruption_code()) from None
     except (BundleError, WanlatError) as error:
-        inform(f"{error} {kept}", style="bold red")
-        raise typer.Exit(1) from error
+        way_out = way_out_of_machine(error)
+        inform(f"{with_way_out(error)} {kept}", style="bold red")
+        raise typer.Exit(MachineError.exit_code if way_out else 1) from error
     except Exception as error:
         report_unforeseen(error, kept)
-        raise typer.Exit(1) from error
+        raise typer.Exit(MachineError.exit_code if way_out_of_machine(error) else 1) from error
 
 
 def exit_code(ended: Outcome | MatrixOutcome) -> int:
     """Return the exit code of a run that is not complete."""
-    return interruption_code() if ended.status == "interrupted" else 1
+    if ended.status == "interrupted":
+        return interruption_code()
+    return MachineError.exit_code if ended.is_disk_full or ended.is_of_machine else 1
 
 
 def incomplete(

@@ -13,7 +13,7 @@ from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.output import emit, inform, show_document, show_list
-from wanlat.topologies.errors import RunFailed, UserError
+from wanlat.topologies.errors import RunFailed, UserError, way_out_of_machine
 from wanlat.topologies.wording import show as show_text
 
 if TYPE_CHECKING:
@@ -137,9 +137,12 @@ def new(
             (directory / file).write_text(content, "utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
+        way_out = way_out_of_machine(error) or (
+            "Call from a directory that you may write to, or name one: "
+            "`wanlat system new DIR/NAME`."
+        )
         raise UserError(
-            f"{show_text(str(directory))} cannot be written: {reason}. Call from a directory that "
-            "you may write to, or name one: `wanlat system new DIR/NAME`."
+            f"{show_text(str(directory))} cannot be written: {reason}. {way_out}"
         ) from error
     inform(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
 
