@@ -86,7 +86,8 @@ def measure(manifest: str, point: str, topic: str) -> dict[str, Any]:
         finally:
             over.set()
             worker.close()
-        return {"host": platform.node(), "ended": asdict(ended), **packed(bundle / "points")}
+        there = {"host": platform.node(), "place": place}
+        return {**there, "ended": asdict(ended), **packed(bundle / "points")}
 
 
 def packed(directory: Path) -> dict[str, Any]:
@@ -344,6 +345,13 @@ def arrived(answer: dict[str, Any], bundle: Path) -> PointEnded:
     except OSError as error:
         return PointEnded("failed", f"its bundle cannot be written: {error}", is_full(error))
     ended = PointEnded(**answer["ended"])
+
+    def named_here(text: str) -> str:
+        """Name a file where it is now: on the worker it is gone."""
+        return text.replace(answer["place"], str(bundle))
+
+    ended.warnings = [named_here(warning) for warning in ended.warnings]
+    ended.remarks = [named_here(remark) for remark in ended.remarks]
     ended.is_disk_full = False  # a worker's is no reason to end all
-    ended.reason = ended.reason and f"on {answer['host']}: {ended.reason}"
+    ended.reason = ended.reason and f"on {answer['host']}: {named_here(ended.reason)}"
     return ended

@@ -153,6 +153,7 @@ def check(
     as_json: o.Json = False,
 ) -> None:
     """Check a definition: all mistakes at once; then start three nodes and make each request."""
+    import shutil
     import tempfile
 
     from pyarrow import parquet
@@ -163,7 +164,7 @@ def check(
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import run as run_study
     from wanlat.probes.protocols import PLANNERS
-    from wanlat.running import heed_interruptions, run_with_progress
+    from wanlat.running import exit_code, heed_interruptions, run_with_progress
     from wanlat.systems import registry
 
     heed_interruptions()  # so that the directory below goes, too
@@ -172,19 +173,30 @@ def check(
     every: list[Any] = [*(known or endpoints_of(system))]
     if not every:
         raise UserError(f"{directory}: `endpoints` has no request to try.")
-    with tempfile.TemporaryDirectory(prefix="wanlat-check-") as place:
-        study = Study(
-            name="check",
-            topology="one-site",
-            systems=[system.name],
-            endpoints=every,
-            samples=1,
-            warmup=0,
-        )
-        prepared = prepare(study, directory=Path(place) / "bundle")
+    study = Study(
+        name="check",
+        topology="one-site",
+        systems=[system.name],
+        endpoints=every,
+        samples=1,
+        warmup=0,
+    )
+    place = Path(tempfile.mkdtemp(prefix=f"wanlat-check-{system.name}-"))
+    is_kept = False
+    try:
+        prepared = prepare(study, directory=place / "bundle")
         demand_lab(prepared.plan, prepared.backend)
+        is_kept = True  # its messages name its logs
         ended = run_with_progress(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
+        is_kept = ended.status != "interrupted" and not (
+            ended.status == "complete" and all(row["outcome"] == "ok" for row in rows)
+        )
+    finally:
+        if not is_kept:
+            shutil.rmtree(place, ignore_errors=True)
+    if ended.status == "interrupted":
+        raise typer.Exit(exit_code(ended))
     order = known or list(system.definition.endpoints)
     rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
     keys = ("endpoint", "outcome", "ms", "error")
@@ -194,5 +206,8 @@ def check(
     ]
     written = [answer | {"ms": answer["ms"] and f"{answer['ms']:.2f}"} for answer in answers]
     show_list(answers if as_json else written, as_json=as_json)
-    if ended.status != "complete" or any(answer["outcome"] != "ok" for answer in answers):
-        raise RunFailed(f"{system.name} did not answer every request as it should.")
+    if is_kept:
+        raise RunFailed(
+            f"{system.name} did not answer every request as it should. Its bundle is kept, with "
+            f"what it logged in logs: {ended.directory}"
+        )
