@@ -28,6 +28,7 @@ from wanlat.output import (
     report_unforeseen,
 )
 from wanlat.streams import not_waiting
+from wanlat.suggested import Given, resuming
 from wanlat.topologies.errors import MachineError, WanlatError, way_out_of_machine, with_way_out
 
 if TYPE_CHECKING:
@@ -313,9 +314,10 @@ def incomplete(
     return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
 
 
-def demand_complete(ended: MatrixOutcome, resume: str) -> dict[str, Any] | None:
-    """Print which points are missing, why, and that the command ``resume`` resumes them.
+def demand_complete(ended: MatrixOutcome, command: str, options: Given) -> dict[str, Any] | None:
+    """Print which points are missing, why, and how ``command`` resumes them.
 
+    ``options``: those that the run was given.
     Return that as a document; None where all are complete.
     """
     if ended.status == "complete":
@@ -329,7 +331,7 @@ def demand_complete(ended: MatrixOutcome, resume: str) -> dict[str, Any] | None:
     counts = {"planned": ended.points, "complete": ended.complete, "failed": ended.failed}
     document = {"bundle": incomplete(ended, progress)["bundle"], "points": counts}
     room = "Make room: then " if ended.is_disk_full else ""
-    inform(f"{room}`wanlat {resume} --resume {ended.directory}` resumes it.")
+    inform(f"{room}`{resuming(command, ended.directory, options)}` resumes it.")
     return document
 
 

@@ -26,6 +26,7 @@ from wanlat.running import (
     reporting,
     run_with_progress,
 )
+from wanlat.suggested import given
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
 
@@ -128,7 +129,7 @@ def run(
             with reporting(ended.directory):
                 emit(document)
         raise typer.Exit(0 if passed else exit_code(ended))
-    left = demand_complete(ended, batch.command)
+    left = demand_complete(ended, batch.command, given(context))
     with reporting(ended.directory):
         passed = show_drills(ended.directory, as_json=common.as_json, verbose=is_verbose())
     inform(f"bundle: {ended.directory}")

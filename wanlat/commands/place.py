@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
+
 from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, use_bobd, with_options
 from wanlat.output import counted, emit, inform, print_table, remark
 from wanlat.results import show_report, summaries
 from wanlat.running import demand_complete, leave, measure_points, reporting
+from wanlat.suggested import Given, given
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 
@@ -24,6 +27,7 @@ _MATRICES = (".csv", ".tsv", ".txt")
 
 
 def place(
+    context: typer.Context,
     matrix: Annotated[
         str,
         o.argument(
@@ -115,7 +119,9 @@ def place(
     _show(shown, nodes)
     if confirm is not None:
         how = How(samples, replicates, seed, backend, out)
-        _confirm(ranking, topology, confirm, how, jobs, as_json=as_json, verbose=verbose)
+        _confirm(
+            ranking, topology, confirm, how, jobs, given(context), as_json=as_json, verbose=verbose
+        )
     elif as_json:
         emit(shown.model_dump(mode="json"))
 
@@ -201,6 +207,7 @@ def _confirm(
     best: int,
     how: How,
     jobs: int | None,
+    options: Given,
     *,
     as_json: bool,
     verbose: bool,
@@ -210,7 +217,7 @@ def _confirm(
 
     prepared = prepare_confirmation(ranking, topology, best, how)
     ended = measure_points(prepared, None, jobs, None, out=how.directory)
-    document = demand_complete(ended, "run")
+    document = demand_complete(ended, "run", options)
     if document is not None:
         leave(ended, document, as_json)
     with reporting(ended.directory):

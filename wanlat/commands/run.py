@@ -13,8 +13,9 @@ from wanlat.commands.measuring import Common, is_one, measure, with_common
 from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
 from wanlat.output import inform, remark
-from wanlat.results import next_step, show_report
+from wanlat.results import show_report
 from wanlat.running import demand_complete, incomplete, leave, reporting
+from wanlat.suggested import given, next_step
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
 
@@ -70,7 +71,7 @@ def run(
 
     ended = measure(batch, how, common, unfinished)
     if isinstance(ended, MatrixOutcome):
-        document = demand_complete(ended, batch.command)
+        document = demand_complete(ended, batch.command, given(context))
     elif ended.status != "complete":
         taken = f"{ended.measured} of {ended.planned} samples were taken. "
         document = incomplete(ended, taken if ended.planned else "")
@@ -83,8 +84,7 @@ def run(
     inform(f"bundle: {ended.directory}")
     if study is not None and is_one(batch, unfinished):
         with suppress(Exception):  # that there is no hint says nothing of the run
-            is_chosen = common.topology is not None
-            step = next_step(made, study, wanted.topology, is_chosen=is_chosen)
+            step = next_step(made, study, wanted.topology, given(context))
             if step is not None:
                 remark(step)
 
