@@ -241,3 +241,18 @@ def test_the_next_step_follows_from_what_was_found(
     given = given_with(monkeypatch, "my study.yaml", *shlex.split(options))
     step = suggested.next_step(report, "my study.yaml", "five-sites", given)
     assert (step is None) if follows is None else (step is not None and step.endswith(follows))
+
+
+def test_the_command_that_resumes_has_all_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {"mine": Path("mine").absolute()})
+    options = given_with(monkeypatch, "x.yaml", "--jobs", "auto", "--samples", "3")
+    assert suggested.resuming("run", Path("my bundle"), options) == (
+        "wanlat run --resume 'my bundle' --jobs auto"
+    )
+    known = SimpleNamespace(
+        manifest=SimpleNamespace(adopted={"mine": "/there"}), outside=["the program /x/bobd"]
+    )
+    monkeypatch.setattr("wanlat.experiments.resume.read_unfinished", lambda *_, **__: known)
+    assert suggested.resuming("drill run", Path("b"), options) == (
+        "wanlat drill run --resume b --systems ./mine/ --trust --jobs auto"
+    )
