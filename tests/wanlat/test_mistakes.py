@@ -143,6 +143,44 @@ def test_a_users_mistake_is_code_2_and_a_paragraph(files: Path, command: str, sa
     assert left == FILES.keys(), "nothing was started"
 
 
+@pytest.mark.parametrize("place", ["topology", "client", "systems", "samples", "seed", "prefill"])
+@pytest.mark.parametrize("placeholder", ["{name}", "{{ name }}", "{{name}}", "{ns.name}"])
+def test_a_placeholder_is_one_mistake_that_says_so(
+    place: str, placeholder: str, tmp_path: Path
+) -> None:
+    keys = {"name": "mine", "topology": "five-sites", "endpoints": "[GetObject]"}
+    keys[place] = f"[{placeholder}]" if place == "systems" else placeholder
+    (tmp_path / "x.yaml").write_text("".join(f"{key}: {text}\n" for key, text in keys.items()))
+    done = here("study", "validate", str(tmp_path / "x.yaml"))
+    line = [*keys].index(place) + 1
+    assert done.returncode == 2
+    assert done.stderr.count("x.yaml:") == 1 and f"x.yaml:{line}: {place}" in done.stderr
+    assert "without quotes is a mapping to YAML" in done.stderr
+    assert placeholder.replace(" ", "") in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name: x\ntopology: five-sites\nendpoints: <endpoints>\n", "is a placeholder"),
+        ("name: x\ntopology: five-sites\nendpoints: [GetObject]\nseed: <N>\n", "is a placeholder"),
+        ("name: x\ntopology: {dir}/a.yaml\nendpoints: [GetObject]\n", "stands in quotes"),
+        (
+            "name: x\ntopology: five-sites\nendpoints: [GetObject]\nsystems: [{a}:90]\n",
+            "`{a}:90` without quotes",
+        ),
+        ("name: x\nsystems: [{dir}/x]\nendpoints: [GetObject]\n", "stands in quotes"),
+    ],
+)
+def test_so_is_one_in_angle_brackets_or_with_text_behind_it(
+    text: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    done = here("study", "validate", str(tmp_path / "x.yaml"))
+    assert (done.returncode, done.stderr.count("x.yaml:")) == (2, 1)
+    assert says in done.stderr
+
+
 def test_all_mistakes_of_a_drill_are_reported_with_their_lines(tmp_path: Path) -> None:
     text = here("drill", "show", "one-node-killed").stdout
     file = tmp_path / "mine.yaml"
