@@ -163,7 +163,7 @@ class _Builder:
             self._find(
                 path,
                 f"{show(placeholder)} without quotes is a mapping to YAML; put a value in its "
-                f'place, or quotes around all of it if it is text: "{printable(placeholder)}"',
+                f'place, or if it is text write "{printable(placeholder)}"',
             )
             return placeholder
         return {
