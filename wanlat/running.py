@@ -27,6 +27,7 @@ from wanlat.output import (
     remark,
     report_unforeseen,
 )
+from wanlat.remaining import Remaining
 from wanlat.streams import not_waiting
 from wanlat.suggested import Given, resuming
 from wanlat.topologies.errors import MachineError, WanlatError, way_out_of_machine, with_way_out
@@ -64,17 +65,20 @@ class Reporter:
         log: bool = False,
         clock: Callable[[], float] = time.monotonic,
         whole: Reporter | None = None,
+        left: Remaining | None = None,
     ) -> None:
         """``shown``: where the rows are. ``log``, without: a line for every new stage and detail.
 
-        ``whole``: what this is a part of, if it is done beside others.
+        ``whole``: what this is a part of, if it is done beside others. ``left`` judges how long the
+        rest takes.
         """
+        self._left = left or Remaining(clock=clock)
         self._shown = shown
         self._log = log
         self._clock = clock
         self._next_s = clock()
         self._last: tuple[str, str] = ("", "")
-        self._done = ""
+        self._done = self._rest = ""
         self._whole = whole
         self._lanes: list[Reporter] = []
 
@@ -88,17 +92,21 @@ class Reporter:
     ) -> None:
         """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
         before, self._last = self._last, (stage, detail)
+        is_known = self._whole is not None or detail.endswith(" left")
+        left = "" if is_known else self._left(stage, done, total)
         if self._shown is not None:
             if stage != before[0]:
                 self._end(before[0])
                 self._task = self._shown.add_task(stage.replace("[", r"\["), detail="")
-            self._shown.update(self._task, completed=done, total=total, detail=detail)
+            details = "; ".join(filter(None, [detail, left]))
+            self._shown.update(self._task, completed=done, total=total, detail=details)
             return
         self._done = f", {done:.0f} of {total:.0f}" if total else ""
+        self._rest = f", {left}" if left else ""
         if not self._log or self._lanes:
             (self._whole or self)._print_now_and_then()
         elif self._last != before:
-            remark(f"{stage}: {detail}" if detail else stage)
+            remark(f"{stage}: {detail}{self._rest}" if detail else f"{stage}{self._rest}")
 
     def _print_now_and_then(self) -> None:
         """Print a line if it is time: of the whole, and of all its parts that are being done."""
@@ -110,7 +118,7 @@ class Reporter:
     def _line(self) -> str:
         stage, detail = self._last
         done = self._done if self._lanes or not detail else ""
-        return f"{stage}{done}{f': {detail}' if detail else ''}"
+        return f"{stage}{done}{f': {detail}' if detail else ''}{self._rest}"
 
     def _end(self, stage: str) -> None:
         if self._shown is not None and stage:
@@ -129,28 +137,28 @@ class Reporter:
 
 
 @contextmanager
-def bar(console: Console) -> Iterator[Reporter]:
+def bar(console: Console, left: Remaining | None = None) -> Iterator[Reporter]:
     """Show a live table while the block runs: a row for each thing that is done, with a bar."""
     from rich import progress as rich
 
-    stage, done, _, left = rich.Progress.get_default_columns()
+    stage, done, _, _ = rich.Progress.get_default_columns()
     detail = rich.TextColumn("{task.fields[detail]}", markup=False)
-    counts = (rich.MofNCompleteColumn(), left, rich.TimeElapsedColumn(), detail)
+    counts = (rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), detail)
     columns = (rich.SpinnerColumn(), stage, done, *counts)
     with rich.Progress(*columns, console=console, transient=True) as shown:
-        yield Reporter(shown)
+        yield Reporter(shown, left=left)
 
 
 @contextmanager
-def reporter(*, log: bool = False) -> Iterator[Reporter]:
+def reporter(*, log: bool = False, left: Remaining | None = None) -> Iterator[Reporter]:
     """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`.
 
     As lines where nothing can be drawn over: in a pipe, and on a terminal with TERM=dumb.
     """
     if not people().is_interactive or is_quiet():
-        yield Reporter(log=log or is_verbose())
+        yield Reporter(log=log or is_verbose(), left=left)
         return
-    with bar(people()) as shown:
+    with bar(people(), left) as shown:
         yield shown
 
 
@@ -178,10 +186,14 @@ def interruption_code() -> int:
 
 
 def run_with_progress(
-    work: Callable[[Reporter], Ended], what: str = "run", *, log: bool = False
+    work: Callable[[Reporter], Ended],
+    what: str = "run",
+    *,
+    log: bool = False,
+    left: Remaining | None = None,
 ) -> Ended:
     """Do the work with progress; print its remarks, warnings and end, if it is not complete."""
-    with not_waiting(), reporter(log=log) as report:
+    with not_waiting(), reporter(log=log, left=left) as report:
         ended = work(report)
     for note in ended.remarks:
         remark(note)

@@ -82,7 +82,8 @@ def test_progress_into_a_pipe_is_a_line_a_minute(monkeypatch: pytest.MonkeyPatch
         now_s = float(second)
         report("quorum: measuring", second, 500)
         report(f"quorum: visit {second}", 0, None, "of many")
-    assert said == [f"quorum: measuring, {second} of 500" for second in (0, 60, 120)]
+    left = {0: "", 60: ", about 7 min 20 s left", 120: ", about 6 min 20 s left"}
+    assert said == [f"quorum: measuring, {second} of 500{left[second]}" for second in left]
 
 
 def test_what_is_done_side_by_side_is_one_line_a_minute_or_one_table(
