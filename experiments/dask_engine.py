@@ -38,6 +38,7 @@ from wanlat.experiments.workers import ADJUST_INTERVAL_S, WITH_ITS_RUN, Engine, 
 from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.version import VERSION
+from wanlat.topologies.wording import in_words
 
 if TYPE_CHECKING:
     from distributed import Client, SpecCluster
@@ -126,14 +127,16 @@ def dask_engine(scheduler: str, report: Report) -> Iterator[DaskEngine]:
         with safe_path():
             cluster = _cluster(scheduler)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        raise MachineError(f"--scheduler {scheduler}: no cluster came of it: {error}") from error
+        raise MachineError(
+            f"--scheduler {scheduler}: no cluster came of it: {in_words(error)}"
+        ) from error
     try:
         try:
             client = distributed.Client(cluster or scheduler, set_as_default=False)
         except (OSError, ValueError) as error:
             raise MachineError(
-                f"--scheduler {scheduler}: no Dask scheduler answers there ({error}). Start one: "
-                "dask scheduler"
+                f"--scheduler {scheduler}: no Dask scheduler answers there ({in_words(error)}). "
+                "Start one: dask scheduler"
             ) from error
         try:
             with safe_path():  # of workers of this machine that are begun again
@@ -343,7 +346,9 @@ def arrived(answer: dict[str, Any], bundle: Path) -> PointEnded:
             for entry in Path(place, "points").iterdir():
                 os.replace(entry, bundle / "points" / entry.name)
     except OSError as error:
-        return PointEnded("failed", f"its bundle cannot be written: {error}", is_full(error))
+        return PointEnded(
+            "failed", f"its bundle cannot be written: {in_words(error)}", is_full(error)
+        )
     ended = PointEnded(**answer["ended"])
 
     def named_here(text: str) -> str:

@@ -45,6 +45,7 @@ from wanlat.topologies.errors import (
     way_out_of_machine,
 )
 from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import in_words
 
 
 class Report(Protocol):
@@ -401,7 +402,7 @@ class Session:
         try:
             remarks = cluster.remarks()
         except (WanlatError, OSError) as error:
-            remarks = [f"what state it was in afterwards is not known: {error}"]
+            remarks = [f"what state it was in afterwards is not known: {in_words(error)}"]
         for remark in remarks:
             self.warn(remark)
 

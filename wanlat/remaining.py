@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from wanlat.systems.engine.progress import elapsed
-
 _SOON_S = 5.0
 """The pace of a stage that began a moment ago is no ground to judge by."""
 
 
 class Remaining:
-    """Judges what is left of a run whose parts, one a system, come one after another."""
+    """Judges what is left of a run of several systems, one after another."""
 
     def __init__(
         self,
@@ -35,6 +33,8 @@ class Remaining:
 
         A stage begins with the name of its system, as in `garage: measuring`.
         """
+        from wanlat.systems.engine.progress import elapsed  # and with it rich
+
         now_s = self._clock()
         self._follow(stage, done, now_s)
         ratio = self._passed_s / self._estimated_s if self._estimated_s else 1.0
@@ -54,7 +54,7 @@ class Remaining:
         return f"{word} {elapsed(whole_s)} left" if whole_s >= 1 else ""
 
     def _follow(self, stage: str, done: float, now_s: float) -> None:
-        """Note what has begun since the call before, and how long took what is over."""
+        """Note what started since the call before, and how long took what is over."""
         part = stage.partition(": ")[0]
         if part in self._ahead:
             if self._part:

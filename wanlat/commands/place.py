@@ -9,7 +9,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import adopted, use_bobd, with_options
+from wanlat.commands.settings import adopted_one, use_bobd, with_options
 from wanlat.output import counted, emit, inform, print_table, remark
 from wanlat.results import show_report, summaries
 from wanlat.running import demand_complete, leave, measure_points, reporting
@@ -94,7 +94,7 @@ def place(
     Latencies are predicted: the round trips that the system's definition promises, times the RTTs
     of the matrix. --confirm measures some of them and states how far off they are.
     """
-    (system,) = adopted(system)
+    system = adopted_one(system)
     use_bobd(bobd, [system])
 
     from wanlat.experiments.placement.confirm import How
