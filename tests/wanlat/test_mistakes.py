@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -171,6 +172,24 @@ def test_no_message_is_in_pythons_words(
             done = here(*words, *given)
             printed = done.stderr
             assert not RAW.search(printed) and done.returncode in (0, 2, 3), (words, given, printed)
+
+
+@pytest.mark.parametrize("kind", ["study", "drill", "topology"])
+def test_a_file_that_may_not_be_read_is_not_called_missing(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("exists", "open"):
+        before = getattr(Path, name)
+
+        def refuse(path: Path, *given: Any, before: Any = before, **named: Any) -> Any:
+            if path.parent == Path("private"):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return before(path, *given, **named)
+
+        monkeypatch.setattr(Path, name, refuse)
+    done = here(kind, "validate", "private/x.yaml")
+    assert done.returncode == 2
+    assert "private/x.yaml: the file cannot be read: Permission denied" in done.stderr
 
 
 def test_a_program_without_a_version_is_named_in_words(tmp_path: Path) -> None:
