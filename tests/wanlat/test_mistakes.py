@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from tests.command_line import here, write_program
+from tests.own_store import DEFINITION
 from wanlat import cli
+from wanlat.systems import registry
 
 FILES = {
     "crowd.yaml": "name: crowd\nsites: [{name: dc1, nodes: 65}]\nlinks: {}\n",
@@ -190,6 +192,16 @@ def test_a_file_that_may_not_be_read_is_not_called_missing(
     done = here(kind, "validate", "private/x.yaml")
     assert done.returncode == 2
     assert "private/x.yaml: the file cannot be read: Permission denied" in done.stderr
+
+
+def test_a_system_of_ones_own_is_suggested_by_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {})
+    (tmp_path / "system.yaml").write_text(DEFINITION)
+    done = here("place", "five-sites", "--system", f"{tmp_path}/")
+    assert done.returncode == 2
+    assert f"`wanlat run round-trips --systems {tmp_path}`" in done.stderr
 
 
 def test_a_program_without_a_version_is_named_in_words(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from wanlat.commands.settings import adopted_one, use_bobd, with_options
 from wanlat.output import counted, emit, inform, print_table, remark
 from wanlat.results import show_report, summaries
 from wanlat.running import demand_complete, leave, measure_points, reporting
-from wanlat.suggested import Given, given
+from wanlat.suggested import Given, as_given, given
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 
@@ -161,7 +161,8 @@ def _measured(bundle: Path, system: str) -> dict[str, float]:
     if not round_trips:
         raise UserError(
             f"--from {bundle}: its report has no round trips of {system}. Name the bundle of "
-            f"`wanlat run round-trips --systems {system}`, after `wanlat report` of it."
+            f"`wanlat run round-trips --systems {as_given([system])[0]}`, after `wanlat report` "
+            "of it."
         )
     return {
         endpoint: max(0.0, sum(values) / len(values)) for endpoint, values in round_trips.items()
