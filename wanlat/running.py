@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
@@ -280,7 +281,7 @@ def reporting(bundle: Path) -> Iterator[None]:
     A run stays complete where nothing can be printed or drawn: the exit code is 1, and the
     machine's only where the fault is its own.
     """
-    kept = f"All is measured and kept in {bundle}; `wanlat report {bundle}` shows it."
+    kept = f"All is measured and kept in {bundle}; `wanlat report {quote(str(bundle))}` shows it."
     try:
         yield
         sys.stdout.flush()
@@ -317,7 +318,7 @@ def incomplete(
     kept = (
         f"The manifest and the logs are in {place}."
         if is_empty
-        else f"What was measured is kept in {place}; `wanlat report {place}` shows it."
+        else f"What was measured is kept in {place}; `wanlat report {quote(str(place))}` shows it."
     )
     is_one = isinstance(ended, Outcome) and ended.status == "interrupted"
     again = " One run is not resumed: the same command begins it again." if is_one else ""

@@ -27,17 +27,17 @@ from wanlat.systems.engine.progress import elapsed
 @pytest.mark.parametrize(
     ("measured", "says"),
     [
-        (0, "The manifest and the logs are in mine."),
-        (3, "What was measured is kept in mine; `wanlat report mine` shows it."),
+        (0, "The manifest and the logs are in my own."),
+        (3, "What was measured is kept in my own; `wanlat report 'my own'` shows it."),
     ],
 )
 def test_a_report_is_offered_only_of_what_was_measured(
     measured: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = Outcome(Path("mine"), measured=measured, planned=9)
+    outcome = Outcome(Path("my own"), measured=measured, planned=9)
     document = incomplete(outcome, f"{measured} of 9. ")
     assert capsys.readouterr().err == f"{measured} of 9. {says}\n"
-    assert document["bundle"]["directory"] == "mine"
+    assert document["bundle"]["directory"] == "my own"
 
 
 ENDS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -144,7 +145,7 @@ def new(
         raise UserError(
             f"{show_text(str(directory))} cannot be written: {reason}. {way_out}"
         ) from error
-    inform(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
+    inform(f"{directory / FILE}: adapt it, then `wanlat system check {quote(name)}`")
 
 
 @app.command()
