@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wanlat.bundle import beneath
-from wanlat.bundle.errors import BundleError
+from wanlat.bundle.errors import unwritable
 
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
 """What a terminal that is shown a file may obey; without tabs and ends of lines."""
@@ -21,7 +21,4 @@ def replace_text(path: Path, text: str) -> None:
             plain = text.translate(_CONTROLS)
             file.write(plain.encode("utf-8", "replace"))  # half a surrogate pair
     except OSError as error:
-        raise BundleError(
-            f"{path} cannot be written: {error.strerror or error}. Make its directory writable, or "
-            "copy the bundle to where you may write."
-        ) from error
+        raise unwritable(path, error) from error

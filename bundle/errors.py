@@ -8,12 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_OF_THE_MACHINE = {
-    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
-}
-
-
 _COMMANDS = re.compile(r"(?<=:)(?=:)|(?<=##)(?=\[|vso\[)")
 
 
@@ -42,6 +36,16 @@ class NoSamplesError(BundleError):
     """The bundle is sound but holds no measured request, so there is nothing to report."""
 
 
+def unwritable(path: Path, error: OSError) -> BundleError:
+    """Return the error for a part of a report that cannot be written."""
+    from wanlat.topologies.errors import way_out_of_machine
+
+    way_out = way_out_of_machine(error) or (
+        "Make its directory writable, or copy the bundle to where you may write."
+    )
+    return BundleError(f"{path} cannot be written: {error.strerror or error}. {way_out}")
+
+
 @contextmanager
 def refusing(directory: Path) -> Iterator[None]:
     """Turn whatever reading a bundle runs into unforeseen into a BundleError.
@@ -54,11 +58,12 @@ def refusing(directory: Path) -> Iterator[None]:
     except (BundleError, ImportError, MemoryError):
         raise
     except Exception as error:
-        from wanlat.topologies.errors import WanlatError  # reading needs no other room
+        # Reading needs no other room.
+        from wanlat.topologies.errors import WanlatError, way_out_of_machine
         from wanlat.topologies.unforeseen import summary
 
-        is_of_machine = isinstance(error, OSError) and error.errno in _OF_THE_MACHINE
-        if is_of_machine or isinstance(error, WanlatError):
+        may_not = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM)
+        if may_not or way_out_of_machine(error) or isinstance(error, WanlatError):
             raise
         raise BundleError(
             f"{directory} is damaged: its files are readable, but a value in one of them is not "

@@ -33,7 +33,7 @@ from wanlat.bundle.documents import (
 )
 from wanlat.bundle.lateness import with_network_error
 from wanlat.bundle.read import read_document
-from wanlat.topologies.errors import DiskFull, MachineError, UserError
+from wanlat.topologies.errors import DiskFull, MachineError, UserError, way_out_of_machine
 
 _WAIT_S = 3.0
 """Of a run that was killed, the processes are gone within moments, and the lock with them."""
@@ -259,7 +259,7 @@ def _is_of_killed_run(path: Path) -> bool:
 def _no_directory(directory: Path, error: OSError) -> UserError:
     return UserError(
         f"The bundle cannot be written to {directory}: {error.strerror}. "
-        "Name another directory with --out."
+        f"{way_out_of_machine(error) or 'Name another directory with --out.'}"
     )
 
 
@@ -371,7 +371,5 @@ def is_nearly_full(directory: Path) -> bool:
 
 def _unwritable(path: Path, error: OSError) -> MachineError:
     kind = DiskFull if is_full(error) else MachineError
-    return kind(
-        f"{path} cannot be written: {error.strerror}. Make room, or name another directory with "
-        "--out."
-    )
+    way_out = way_out_of_machine(error) or "Name another directory with --out."
+    return kind(f"{path} cannot be written: {error.strerror}. {way_out}")

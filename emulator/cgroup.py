@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from wanlat.topologies.errors import MachineError
+from wanlat.topologies.wording import in_words
 
 _PERIOD_US = 100_000  # in each the quota is there anew; the kernel's default, and containers'
 _REMOVAL_S = 5.0
@@ -49,7 +50,7 @@ class CpuGroup:
                 (self._root / "cgroup.subtree_control").write_text("+cpu")
             self.directory.mkdir()
         except OSError as error:
-            raise MachineError(f"{_UNAVAILABLE}: {error}. {_REMEDY}") from error
+            raise MachineError(f"{_UNAVAILABLE}: {in_words(error)}. {_REMEDY}") from error
         # In a process group of its own, since Ctrl-C is for its parent.
         self._keeper = subprocess.Popen(
             ["/bin/sh", "-c", _KEEPER, str(self.directory)],
@@ -75,7 +76,7 @@ class CpuGroup:
                 if (self.directory / name).read_text().split() != text.split():
                     raise OSError(f"{name} does not keep {text}")
         except OSError as error:
-            raise MachineError(f"{_UNAVAILABLE}: {error}. {_REMEDY}") from error
+            raise MachineError(f"{_UNAVAILABLE}: {in_words(error)}. {_REMEDY}") from error
 
     def add(self, pid: int) -> None:
         """Move a process with all its threads in, if it is still there.

@@ -17,6 +17,7 @@ from wanlat.emulator.addressing import CORE
 from wanlat.emulator.mounts import LAB_DIRECTORY, NAMESPACE_DIRECTORY
 from wanlat.emulator.rtnetlink import Request
 from wanlat.topologies.errors import MachineError
+from wanlat.topologies.wording import in_words
 
 _OPERATING_S = 30.0
 
@@ -59,7 +60,7 @@ class Namespaces:
             hint = " Other labs count too: see user.max_net_namespaces."
             raise MachineError(
                 f"The kernel refused the network namespace {name}, after {self._count} of "
-                f"this lab: {error}.{hint if error.errno == errno.ENOSPC else ''}"
+                f"this lab: {in_words(error)}.{hint if error.errno == errno.ENOSPC else ''}"
             ) from error
         try:
             self._begin(name, _EVERY_NAMESPACE | _ROUTER if router else _EVERY_NAMESPACE, requests)

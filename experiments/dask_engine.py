@@ -34,10 +34,11 @@ from wanlat.emulator.doctor import demand_lab
 from wanlat.emulator.interpreter import safe_path
 from wanlat.experiments.matrix_points import PointEnded
 from wanlat.experiments.session import Report
-from wanlat.experiments.workers import ADJUST_INTERVAL_S, Engine, Runner, Worker
+from wanlat.experiments.workers import ADJUST_INTERVAL_S, WITH_ITS_RUN, Engine, Runner, Worker
 from wanlat.systems import registry
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.version import VERSION
+from wanlat.topologies.wording import in_words
 
 if TYPE_CHECKING:
     from distributed import Client, SpecCluster
@@ -86,7 +87,8 @@ def measure(manifest: str, point: str, topic: str) -> dict[str, Any]:
         finally:
             over.set()
             worker.close()
-        return {"host": platform.node(), "ended": asdict(ended), **packed(bundle / "points")}
+        there = {"host": platform.node(), "place": place}
+        return {**there, "ended": asdict(ended), **packed(bundle / "points")}
 
 
 def packed(directory: Path) -> dict[str, Any]:
@@ -125,14 +127,16 @@ def dask_engine(scheduler: str, report: Report) -> Iterator[DaskEngine]:
         with safe_path():
             cluster = _cluster(scheduler)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        raise MachineError(f"--scheduler {scheduler}: no cluster came of it: {error}") from error
+        raise MachineError(
+            f"--scheduler {scheduler}: no cluster came of it: {in_words(error)}"
+        ) from error
     try:
         try:
             client = distributed.Client(cluster or scheduler, set_as_default=False)
         except (OSError, ValueError) as error:
             raise MachineError(
-                f"--scheduler {scheduler}: no Dask scheduler answers there ({error}). Start one: "
-                "dask scheduler"
+                f"--scheduler {scheduler}: no Dask scheduler answers there ({in_words(error)}). "
+                "Start one: dask scheduler"
             ) from error
         try:
             with safe_path():  # of workers of this machine that are begun again
@@ -297,7 +301,7 @@ class _Remote(Runner):
             answer = self._future.result()
         except (CancelledError, Unscheduled) as error:
             if self._interrupted.is_set():
-                return PointEnded("interrupted", "interrupted by the user")
+                return PointEnded("interrupted", WITH_ITS_RUN)
             raise engine.is_gone or MachineError(f"Dask dropped point {point}: {error}") from error
         except Exception as error:  # of the worker: it died too often, or has no wanlat
             raise MachineError(f"Dask could not run it: {type(error).__name__}: {error}") from error
@@ -342,8 +346,17 @@ def arrived(answer: dict[str, Any], bundle: Path) -> PointEnded:
             for entry in Path(place, "points").iterdir():
                 os.replace(entry, bundle / "points" / entry.name)
     except OSError as error:
-        return PointEnded("failed", f"its bundle cannot be written: {error}", is_full(error))
+        return PointEnded(
+            "failed", f"its bundle cannot be written: {in_words(error)}", is_full(error)
+        )
     ended = PointEnded(**answer["ended"])
+
+    def named_here(text: str) -> str:
+        """Name a file where it is now: on the worker it is gone."""
+        return text.replace(answer["place"], str(bundle))
+
+    ended.warnings = [named_here(warning) for warning in ended.warnings]
+    ended.remarks = [named_here(remark) for remark in ended.remarks]
     ended.is_disk_full = False  # a worker's is no reason to end all
-    ended.reason = ended.reason and f"on {answer['host']}: {ended.reason}"
+    ended.reason = ended.reason and f"on {answer['host']}: {named_here(ended.reason)}"
     return ended

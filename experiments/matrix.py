@@ -52,7 +52,7 @@ from wanlat.experiments.session import Ended, Report, reason_of, under
 from wanlat.experiments.workers import ADJUST_INTERVAL_S, Engine, Jobs, Runner
 from wanlat.systems.engine.progress import elapsed
 from wanlat.topologies import unforeseen
-from wanlat.topologies.errors import DiskFull, MachineError, UserError
+from wanlat.topologies.errors import DiskFull, MachineError, UserError, way_out_of_machine
 from wanlat.topologies.wording import listing
 
 Lane = Callable[[], AbstractContextManager[Report]]
@@ -115,6 +115,7 @@ def run_matrix(
         except MachineError as error:  # there is no place to write to, and no sense in the others
             outcome.status, outcome.reason = "failed", str(error)
             outcome.is_disk_full = isinstance(error, DiskFull)
+            outcome.is_of_machine = way_out_of_machine(error) is not None
         finally:
             running.end()
         return outcome

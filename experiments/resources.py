@@ -32,6 +32,7 @@ from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import WanlatError
+from wanlat.topologies.wording import in_words
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -344,7 +345,7 @@ class Sampler:
             self._append = self._bundle.table("resources", tables.RESOURCES)
             self._traffic = InterfaceCounters(self._lab)
         except (OSError, WanlatError) as error:
-            self._failure = str(error)
+            self._failure = in_words(error)
         self.sample(_FIRST_SPACE_WITHIN_S)  # mostly nothing is there yet
         for thread in self._threads:
             thread.start()
@@ -411,7 +412,7 @@ class Sampler:
                     own = self._space.pop(name, None) if name else None
                     self._append(row | (asdict(own) if own is not None else {}))
             except (OSError, ValueError, WanlatError) as error:
-                self._failure = f"{type(error).__name__}: {error}"
+                self._failure = f"{type(error).__name__}: {in_words(error)}"
         return time.thread_time_ns() - began_ns
 
     def _rows(self, counters: InterfaceCounters) -> Iterator[dict[str, Any]]:

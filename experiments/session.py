@@ -42,8 +42,10 @@ from wanlat.topologies.errors import (
     RunFailed,
     UserError,
     WanlatError,
+    way_out_of_machine,
 )
 from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import in_words
 
 
 class Report(Protocol):
@@ -97,6 +99,8 @@ class Ended:
     """What a reader may want to know, and need not worry about."""
     is_disk_full: bool = False
     """Whether it ended because the disk that the bundle lies on is full."""
+    is_of_machine: bool = False
+    """Whether a fault of this machine's own ended it: that disk, another one, a limit."""
     is_late: bool = False
     """Whether this machine was late: what was measured shows nothing, or its warnings have it."""
 
@@ -146,6 +150,7 @@ class Recording:
         except KeyboardInterrupt as interrupt:
             outcome.status, outcome.reason = "interrupted", reason_of(interrupt)
         except WanlatError as error:
+            outcome.is_of_machine = way_out_of_machine(error) is not None
             self._failed(str(error), isinstance(error, DiskFull))
             outcome.is_late = isinstance(error, MachineLate) and not outcome.is_disk_full
         except BaseException as error:
@@ -203,6 +208,7 @@ class Recording:
         except (MachineError, OSError) as error:
             full = isinstance(error, OSError) and is_full(error)
             outcome.is_disk_full = full or isinstance(error, DiskFull)
+            outcome.is_of_machine = way_out_of_machine(error) is not None
             outcome.note_unwritable(error)
 
 
@@ -396,7 +402,7 @@ class Session:
         try:
             remarks = cluster.remarks()
         except (WanlatError, OSError) as error:
-            remarks = [f"what state it was in afterwards is not known: {error}"]
+            remarks = [f"what state it was in afterwards is not known: {in_words(error)}"]
         for remark in remarks:
             self.warn(remark)
 

@@ -27,6 +27,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 from wanlat.emulator import interpreter
@@ -265,6 +266,8 @@ def _spent(stat: Path = Path("/proc/stat")) -> tuple[int, int]:
 
 
 _PROGRESS_EVERY_S = 0.2
+WITH_ITS_RUN = "interrupted with its run"
+"""Why a point was that another process measured."""
 
 
 def main() -> None:
@@ -273,7 +276,7 @@ def main() -> None:
     threading.Thread(target=_read, args=(sys.stdin, jobs), daemon=True).start()
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not stand among the lines
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, _interrupt)
     while True:
         try:
             job = jobs.get()
@@ -283,13 +286,18 @@ def main() -> None:
             for path in job["adopted"]:
                 registry.adopt(path)
             ended = _run(Path(job["bundle"]), job["point"], lines)
-        except KeyboardInterrupt:
-            ended = PointEnded("interrupted", "interrupted by the user")
+        except KeyboardInterrupt as interrupt:
+            ended = PointEnded("interrupted", str(interrupt))
         except Exception as error:  # in reading the matrix: of points `run_point` says it
             is_ours = isinstance(error, WanlatError)
             why = str(error) if is_ours else f"an error in wanlat itself: {summary(error)}"
             ended = PointEnded("failed", why)
         _write(lines, {"ended": asdict(ended)})
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Interrupt a point. The manifest of its run has which signal that got."""
+    raise KeyboardInterrupt(WITH_ITS_RUN)
 
 
 def _read(lines: IO[str], jobs: queue.Queue[dict[str, Any]]) -> None:

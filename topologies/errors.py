@@ -4,7 +4,21 @@ Raise them where the fact is known, with what is wrong, where, and the way out. 
 prints ``str(error)`` and leaves with ``error.exit_code``; no other code catches them to print them.
 """
 
+import errno
+from collections.abc import Iterator
 from typing import ClassVar
+
+_WAYS_OUT = {
+    errno.ENOSPC: "Make room on that disk, or use another.",
+    errno.EDQUOT: "Make room within your quota, or use another disk.",
+    errno.EFBIG: "Raise the limit of a file's size (`ulimit -f`).",
+    errno.EROFS: "That file system is read-only: use another.",
+    errno.EIO: "The disk failed: the kernel's log (dmesg) has how. Use another.",
+    errno.EMFILE: "Raise the limit of open files (`ulimit -n`).",
+    errno.ENFILE: "Raise the limit of open files (`sysctl fs.file-max`).",
+    errno.ENOMEM: "Free memory, or measure less.",
+}
+"""What helps where a fault is the machine's, whatever the command was."""
 
 
 class WanlatError(Exception):
@@ -37,3 +51,28 @@ class RunFailed(WanlatError):
 
 class MachineLate(RunFailed):
     """This machine held packets up: of what was to be measured, nothing was learned."""
+
+
+def way_out_of_machine(error: BaseException) -> str | None:
+    """Return what helps where the machine's own fault is behind an error: a full disk, a limit.
+
+    None: it is something else. Such an error ends a command with the machine's exit code, whatever
+    its class is.
+    """
+    ways = (
+        _WAYS_OUT.get(cause.errno or 0) for cause in _causes(error) if isinstance(cause, OSError)
+    )
+    return next(filter(None, ways), None)
+
+
+def with_way_out(error: Exception) -> str:
+    """Return an error's words, and what helps where the machine's own fault is behind it."""
+    text, way_out = str(error), way_out_of_machine(error)
+    return text if way_out is None or way_out in text else f"{text} {way_out}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -46,8 +46,11 @@ def find(name_or_path: str | Path) -> Path:
         return _SHIPPED / f"{name_or_path}.yaml"
     path = Path(name_or_path)
     with suppress(OSError, ValueError):  # too long, or with a NUL character: no file's name
-        if name_or_path != "" and path.exists():
-            return path
+        try:
+            if name_or_path != "" and path.exists():
+                return path
+        except PermissionError:
+            return path  # who reads it reports that
     near = did_you_mean(path.stem, shipped())
     raise TopologyError(
         f"there is no topology named {show(str(name_or_path))}, and no file at that path{near};"

@@ -6,6 +6,8 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
+from wanlat.topologies.errors import way_out_of_machine
+
 TRACEBACK = "WANLAT_TRACEBACK"
 """The environment variable that has the command line print tracebacks."""
 FILE = "traceback.txt"
@@ -27,6 +29,8 @@ def paragraph(error: Exception) -> str:
         )
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "The current directory was removed. Change to one that exists."
+    if way_out := way_out_of_machine(error):
+        return f"The machine could not ({summary(error)}). {way_out}"
     if isinstance(error, OSError):
         return (
             f"The machine refused something that wanlat needs ({summary(error)}). If neither its "

@@ -14,6 +14,14 @@ def printable(text: str) -> str:
     )
 
 
+def in_words(error: BaseException) -> str:
+    """The words of an error, without Python's number of it: `No such file or directory: /x/y`."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    names = (error.filename, error.filename2)
+    return ": ".join([error.strerror, " -> ".join(str(name) for name in names if name)]).strip(": ")
+
+
 def short(text: str) -> str:
     """The text made printable, and cut when long."""
     text = printable(text[:_LONGEST_SHOWN]) + text[_LONGEST_SHOWN:]

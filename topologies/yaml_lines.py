@@ -1,5 +1,6 @@
 """A YAML file as a typed model, or every mistake in it with its line."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from wanlat.topologies.yaml_tree import Document, NotYamlError
 MAX_FILE_BYTES = 4 * 2**20
 
 M = TypeVar("M", bound=BaseModel)
+_PLACEHOLDER = re.compile(r"<[^<>]*>")
 
 # What pydantic wanted, by what the type of its error begins with.
 _WANTED = {
@@ -87,7 +89,9 @@ def checked(
             findings += [finding for finding in described_as if finding.path not in wrong]
     # The checks run whether or not the types are right, so that all mistakes are reported at once.
     if issubclass(model, YamlModel):
-        findings += model.cross_checks(document.raw)
+        wrong = {finding.path for finding in document.findings}
+        more = model.cross_checks(document.raw)
+        findings += [finding for finding in more if finding.path not in wrong]
     return loaded, list(islice(dict.fromkeys(findings), MAX_FINDINGS))
 
 
@@ -117,6 +121,8 @@ def describe(error: ErrorDetails, raw: Any) -> list[Finding]:
         allowed = str(context["expected"]).replace("'", "")
         near = did_you_mean(str(value), allowed.replace(" or ", ", ").split(", "))
         text = f"{show(value)} is not allowed here{near}; allowed: {allowed}"
+    if isinstance(value, str) and _PLACEHOLDER.fullmatch(value):
+        text += "; that is a placeholder: put a value in its place"
     return [Finding(path, text)]
 
 

@@ -49,6 +49,10 @@ for _tag, (_pattern, _first, _) in _SCALARS.items():
     _Loader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})$"), _firsts)
 
 
+# Before what cannot be read: YAML ends a mapping at the brace, whatever follows.
+_IN_BRACES = re.compile(r"\{[^{}]*\}+[^\s,\]}]$")
+
+
 @dataclass(slots=True)
 class Document:
     """Plain values, the line of each, and what is wrong with them as YAML."""
@@ -81,7 +85,7 @@ def parse(text: str) -> Document:
     document = Document()
     root = _compose(text)
     if root is not None:
-        builder = _Builder(document)
+        builder = _Builder(document, text)
         document.raw = builder.value(root, (), _line(root), 0)
     return document
 
@@ -97,7 +101,7 @@ def _compose(text: str) -> Node | None:
         _measure(text)
         return yaml.compose(text, _Loader)
     except yaml.MarkedYAMLError as error:
-        raise _syntax(error) from None
+        raise _syntax(error, text) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # Without libyaml, PyYAML computes before it checks: the escape "\UFFFFFFFF".
         raise NotYamlError(f"not valid YAML: {printable(str(error))}") from None
@@ -120,7 +124,7 @@ def _check_extent(depth: int, values: int, where: Node | yaml.Event) -> None:
         raise NotYamlError(f"more than {MAX_VALUES} values; this is another file", _line(where))
 
 
-def _syntax(error: yaml.MarkedYAMLError) -> NotYamlError:
+def _syntax(error: yaml.MarkedYAMLError, text: str) -> NotYamlError:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
     problem = printable(error.problem or "it cannot be read")
@@ -129,14 +133,17 @@ def _syntax(error: yaml.MarkedYAMLError) -> NotYamlError:
     if error.context and error.context_mark is not None:
         start = error.context_mark.line + 1
         problem += f" ({printable(error.context)} that starts in line {start})"
+    if mark is not None and _IN_BRACES.search(text[: mark.index + 1].rpartition("\n")[2]):
+        problem += "; what has braces in it and is text stands in quotes"
     return NotYamlError(f"not valid YAML: {problem}", line, column)
 
 
 class _Builder:
     """Walks the node graph, once for every place that a node is used in."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, text: str) -> None:
         self._document = document
+        self._text = text
         self._values = 0
 
     def value(self, node: Node, path: Path, line: int, depth: int) -> Any:
@@ -152,6 +159,13 @@ class _Builder:
                 for index, item in enumerate(node.value)
             ]
         self._check_tag(node, "map", path)
+        if (placeholder := _placeholder(node, self._text)) is not None:
+            self._find(
+                path,
+                f"{show(placeholder)} without quotes is a mapping to YAML; put a value in its "
+                f'place, or if it is text write "{printable(placeholder)}"',
+            )
+            return placeholder
         return {
             key: self.value(value, (*path, key), line, depth + 1)
             for key, (value, line) in self._entries(node, path, depth).items()
@@ -199,6 +213,21 @@ class _Builder:
     def _count(self, node: Node, depth: int) -> None:
         self._values += 1
         _check_extent(depth, self._values, node)
+
+
+def _placeholder(node: Node, text: str) -> str | None:
+    """What was written as `{name}`, `{{ name }}` or `{name}:8080`; None: it is something else."""
+    if not isinstance(node, MappingNode) or len(node.value) != 1:
+        return None
+    ((key, value),) = node.value
+    if not isinstance(value, ScalarNode) or not node.flow_style:
+        return None
+    if isinstance(key, ScalarNode):
+        # After a colon, as in `{name: }`, it is a key that was left empty.
+        has_colon = ":" in text[key.end_mark.index : value.start_mark.index]
+        return None if has_colon or key.style or value.value else f"{{{key.value}}}"
+    inner = _placeholder(key, text)
+    return inner and (f"{inner}:{value.value}" if value.value else f"{{{inner}}}")
 
 
 def _line(where: Node | yaml.Event) -> int:

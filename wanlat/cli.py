@@ -18,7 +18,13 @@ from wanlat.app import App
 from wanlat.bundle.errors import BundleError
 from wanlat.output import printed, report_unforeseen
 from wanlat.streams import OutputLost
-from wanlat.topologies.errors import MachineError, UserError, WanlatError
+from wanlat.topologies.errors import (
+    MachineError,
+    UserError,
+    WanlatError,
+    way_out_of_machine,
+    with_way_out,
+)
 from wanlat.topologies.version import VERSION
 from wanlat.topologies.wording import show
 
@@ -112,7 +118,10 @@ def _reword(mistake: typer.TyperException) -> None:
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 passed, 1 did not hold, 2 wrong input, 3 the machine."""
+    """Run the command line. Exit codes: 0 passed, 1 did not hold, 2 wrong input, 3 the machine.
+
+    And 128 plus the number of the signal that interrupted it.
+    """
     # pyarrow's own pool keeps what was freed: 20 MiB by the end of a report. (It reads this when it
     # is imported, which nothing here does before it must.)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -132,9 +141,11 @@ def main() -> None:
         _end(error, UserError.exit_code)
     except WanlatError as error:
         _end(error, error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    except KeyboardInterrupt as interrupt:
+        from wanlat.running import interruption_code
+
+        print(str(interrupt) or "interrupted", file=sys.stderr)
+        sys.exit(interruption_code())
     except Exception as error:
         report_unforeseen(error)
         sys.exit(MachineError.exit_code)
@@ -173,8 +184,13 @@ def _check_encoding(arguments: list[str]) -> None:
 
 
 def _end(error: Exception, exit_code: int) -> NoReturn:
-    """Print an error of ours, and where the documentation has more of it."""
-    print(f"wanlat: {printed(str(error))}", file=sys.stderr)
+    """Print an error of ours, and where the documentation has more of it.
+
+    What is the machine's own fault has its exit code, whatever was being done.
+    """
+    if way_out_of_machine(error):
+        exit_code = MachineError.exit_code
+    print(f"wanlat: {printed(with_way_out(error))}", file=sys.stderr)
     from wanlat.fix_it import place_of
 
     if exit_code != UserError.exit_code and (place := place_of(str(error))):

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "fix-it.md"
-_ENTRY = re.compile(r"^### (.*)\n\n> (.*)$", re.MULTILINE)
-"""A heading, and the words of the message that it is about."""
+_ENTRY = re.compile(r"^### (.*)\n\n((?:> .*\n)+)", re.MULTILINE)
+"""A heading, and the words of the messages that it is about: each on a line of its own."""
 
 
 def place_of(message: str) -> str | None:
@@ -17,9 +17,14 @@ def place_of(message: str) -> str | None:
     """
     if not PAGE.is_file():
         return None
-    entries = _ENTRY.findall(PAGE.read_text("utf-8"))
-    fitting = [(len(words), heading) for heading, words in entries if words in message]
+    fitting = [
+        (message.index(words), heading)
+        for heading, quoted in _ENTRY.findall(PAGE.read_text("utf-8"))
+        for words in re.findall(r"> (.*)", quoted)
+        if words in message
+    ]
     if not fitting:
         return None
-    anchor = re.sub(r"[^\w\- ]", "", max(fitting)[1].lower()).replace(" ", "-")
+    # What comes first is the error; what it quotes, a log or an answer, may have words of others.
+    anchor = re.sub(r"[^\w\- ]", "", min(fitting)[1].lower()).replace(" ", "-")
     return f"{PAGE}#{anchor}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.streams import not_waiting
 from wanlat.topologies import unforeseen
-from wanlat.topologies.errors import UserError
+from wanlat.topologies.errors import UserError, way_out_of_machine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,7 +97,7 @@ def append(path: Path, text: str) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(printed(text))
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 def replace_junit(path: Path, text: str) -> None:
@@ -116,7 +116,7 @@ def replace_junit(path: Path, text: str) -> None:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 def _is_junit(path: Path) -> bool:
@@ -127,8 +127,10 @@ def _is_junit(path: Path) -> bool:
         return _JUNIT.match(before.read(_BEGINNING)) is not None
 
 
-def _unwritable(path: Path, error: OSError) -> UserError:
-    return UserError(f"{path} cannot be written: {error.strerror}. Name another.")
+def unwritable(path: Path, error: OSError) -> UserError:
+    """Return the error for a file that the user named and that cannot be written."""
+    way_out = way_out_of_machine(error) or "Name another."
+    return UserError(f"{path} cannot be written: {error.strerror}. {way_out}")
 
 
 def print_table(

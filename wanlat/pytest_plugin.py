@@ -17,6 +17,7 @@ import shutil
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "wanlat_topology(name, splice='all', storage='memory', calibrate=False): the network of "
         "wanlat's fixtures; a shipped topology, or the path of a file",
-        "wanlat_system(*names, **options): the store of wanlat's fixtures; with several names the "
-        "test runs on each",
+        "wanlat_system(*names, **options): the store of wanlat's fixtures, by name, or the "
+        "directory of one of your own; with several the test runs on each",
     ):
         config.addinivalue_line("markers", line)
 
@@ -86,8 +87,11 @@ def wanlat_seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def wanlat_system(request: pytest.FixtureRequest) -> str:
-    """Name of the store under test (default: quorum)."""
-    return str(getattr(request, "param", "quorum"))
+    """Name of the store under test (default: quorum); one of the user's own becomes known."""
+    from wanlat.systems import registry
+
+    given = str(getattr(request, "param", "quorum"))
+    return registry.adopt(_located(request, given)) if "/" in given else given
 
 
 @pytest.fixture
@@ -222,7 +226,14 @@ def wanlat_drill(
         system.binary_for(system.parse_options(options))
         demand_lab()
     bundle, topology = wanlat_bundle.bundle, _topology_name(request)
-    return Drills(bundle.directory, wanlat_system, options, topology, bundle.manifest["seed"])
+    return Drills(
+        directory=bundle.directory,
+        system=wanlat_system,
+        options=options,
+        topology=topology,
+        seed=bundle.manifest["seed"],
+        locate=partial(_located_file, request),
+    )
 
 
 @contextmanager
@@ -247,9 +258,30 @@ def _marked(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
 
 
 def _topology_name(request: pytest.FixtureRequest) -> str | None:
-    """Return the topology of the test's marker: a name, or a path relative to the test's file."""
+    """Return the topology of the test's marker: a name, or the path of a file."""
     marker = request.node.get_closest_marker("wanlat_topology")
-    if marker is None or not marker.args:
-        return None
-    beside = Path(request.path).parent / str(marker.args[0])
-    return str(beside) if beside.is_file() else str(marker.args[0])
+    return _located_file(request, marker.args[0]) if marker is not None and marker.args else None
+
+
+def _located_file(request: pytest.FixtureRequest, given: str | Path) -> str:
+    """Return the name of what is shipped, or where the path of a YAML file leads."""
+    is_path = "/" in str(given) or str(given).endswith((".yaml", ".yml"))
+    return _located(request, given) if is_path else str(given)
+
+
+def _located(request: pytest.FixtureRequest, given: str | Path) -> str:
+    """Return where a path leads: from the directory of the test's file, else from the rootdir.
+
+    Raises UserError.
+    """
+    from wanlat.topologies.errors import UserError
+    from wanlat.topologies.wording import show
+
+    places = dict.fromkeys((Path(request.path).parent, request.config.rootpath))
+    for place in places:
+        if (place / given).exists():
+            return str(place / given)
+    raise UserError(
+        f"There is no {show(str(given))} in {' nor in '.join(map(str, places))}: a path is "
+        "relative to the directory of the test's file, or else to pytest's rootdir."
+    )

@@ -1,13 +1,10 @@
-"""What follows a run: its tables, where its charts are, and the command to try next."""
+"""What follows a run: its tables, and where its charts are."""
 
 from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +16,6 @@ if TYPE_CHECKING:
 
     from wanlat.analysis.report import Report
     from wanlat.systems.base import Messages
-
-_DRILL = "one-node-killed"
 
 
 def messages_of(system: str) -> Messages | None:
@@ -149,81 +144,3 @@ def summaries(bundle: Path) -> Iterator[dict[str, Any]]:
     if read_manifest(bundle).kind == "drills":
         places = [bundle / point.directory for point in complete_points(bundle)]
     yield from (read_json(place / "summary.json") for place in places)
-
-
-def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> str | None:
-    """One line with the command to try after `study` on topology `on`; None: nothing follows.
-
-    Both are as the user can name them; `is_chosen`: the topology is not the study's own.
-    After the reference store alone it is the same study on real stores; after latencies that are no
-    whole number of round trips the study that counts them; else a drill.
-    """
-    from wanlat.experiments.config.endpoints import S3
-    from wanlat.experiments.drill.model import scenario
-
-    in_rtts = made.summary.blocks.get("in_rtts")
-    if in_rtts is None:
-        return None
-    entries = in_rtts.to_json()["endpoints"]
-    systems = list(dict.fromkeys(entry.series.system for entry in made.summary.endpoints))
-    study, on = shlex.quote(study), shlex.quote(on)
-    if systems == ["quorum"]:
-        if not {entry["endpoint"] for entry in entries} <= set(S3):
-            return None  # the stores that are proposed speak S3
-        where = f" --topology {on}" if is_chosen else ""
-        return f"Next, the same study on real stores: {_on_real_stores(study)}{where}"
-    is_within_a_site = any(entry["rtt_ms"] is None for entry in entries)
-    is_whole = all(entry["round_trips"] is not None for entry in entries if entry["rtts"])
-    if not is_within_a_site and not (entries and is_whole):
-        return (
-            "Next, the number of round trips of each request: "
-            f"{program()} run round-trips --systems {','.join(_as_given(systems))} --topology {on}"
-        )
-    able = [name for name in systems if name in scenario(_DRILL).systems]
-    command = f"{program()} drill run {_DRILL} --systems"
-    return f"Next, what the loss of a node does: {command} {able[0]}" if able else None
-
-
-def _as_given(systems: list[str]) -> list[str]:
-    """Systems as a command takes them: by name, a user's own by its directory."""
-    from wanlat.systems import registry
-
-    directories = registry.adopted(systems)
-    here = {name: f"{os.path.relpath(place)}/" for name, place in directories.items()}
-    ways = {name: path if path.startswith("../") else f"./{path}" for name, path in here.items()}
-    return [shlex.quote(ways.get(name, name)) for name in systems]
-
-
-def program() -> str:
-    """How the user can call wanlat again: by name where PATH leads to it, else by its path."""
-    called = Path(sys.argv[0])
-    on_path = shutil.which(called.name)
-    if called.name != "wanlat" or (on_path and Path(on_path).resolve() == called.resolve()):
-        return "wanlat"
-    here, place = called.absolute(), Path.cwd()
-    return str(here.relative_to(place) if here.is_relative_to(place) else called)
-
-
-def _on_real_stores(study: str) -> str:
-    """The command that measures those that wanlat builds; before it, if need be, that builds."""
-    from wanlat.experiments.drill.model import scenario
-    from wanlat.systems import registry
-    from wanlat.systems.engine.cache import Cache
-
-    # Those that replicate: what a node's loss does to them is a shipped drill.
-    every = [registry.get(name) for name in scenario(_DRILL).systems]
-    own = [store for store in every if store.recipe and store.recipe.name == store.name]
-    speaking = [store.recipe for store in own if store.api(store.parse_options()) == "s3"]
-    recipes = [recipe for recipe in speaking if recipe]
-    run = f"{program()} run {study} --systems {','.join(recipe.name for recipe in recipes)}"
-    cache = Cache.from_environment()
-    missing = [
-        recipe for recipe in recipes if not cache.installed(recipe.name, recipe.install).is_dir()
-    ]
-    if not missing:
-        return run
-    names, minutes = (
-        " ".join(recipe.name for recipe in missing),
-        sum(recipe.minutes for recipe in missing),
-    )
-    return f"{program()} system install {names} (about {minutes} min on two cores), then {run}"

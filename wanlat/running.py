@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
@@ -27,8 +28,10 @@ from wanlat.output import (
     remark,
     report_unforeseen,
 )
+from wanlat.remaining import Remaining
 from wanlat.streams import not_waiting
-from wanlat.topologies.errors import WanlatError
+from wanlat.suggested import Given, resuming
+from wanlat.topologies.errors import MachineError, WanlatError, way_out_of_machine, with_way_out
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +46,13 @@ Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
 """A run, a trace or a drill that has ended; or a matrix, or several drills."""
 
 _LINE_EVERY_S = 60.0
+_REASONS = {
+    signal.SIGINT: "interrupted by the user",
+    signal.SIGTERM: "ended by SIGTERM",
+    signal.SIGHUP: "ended by SIGHUP, as when a terminal is closed",
+}
+_received: list[int] = []
+"""Signals that interrupted this command, in their order."""
 _MOST_FAILURES = 20
 
 
@@ -56,17 +66,20 @@ class Reporter:
         log: bool = False,
         clock: Callable[[], float] = time.monotonic,
         whole: Reporter | None = None,
+        left: Remaining | None = None,
     ) -> None:
         """``shown``: where the rows are. ``log``, without: a line for every new stage and detail.
 
-        ``whole``: what this is a part of, if it is done beside others.
+        ``whole``: what this is a part of, if it is done beside others. ``left`` judges how long the
+        rest takes.
         """
+        self._left = left or Remaining(clock=clock)
         self._shown = shown
         self._log = log
         self._clock = clock
         self._next_s = clock()
         self._last: tuple[str, str] = ("", "")
-        self._done = ""
+        self._done = self._rest = ""
         self._whole = whole
         self._lanes: list[Reporter] = []
 
@@ -80,17 +93,21 @@ class Reporter:
     ) -> None:
         """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
         before, self._last = self._last, (stage, detail)
+        is_known = self._whole is not None or detail.endswith(" left")
+        left = "" if is_known else self._left(stage, done, total)
         if self._shown is not None:
             if stage != before[0]:
                 self._end(before[0])
                 self._task = self._shown.add_task(stage.replace("[", r"\["), detail="")
-            self._shown.update(self._task, completed=done, total=total, detail=detail)
+            details = "; ".join(filter(None, [detail, left]))
+            self._shown.update(self._task, completed=done, total=total, detail=details)
             return
         self._done = f", {done:.0f} of {total:.0f}" if total else ""
+        self._rest = f", {left}" if left else ""
         if not self._log or self._lanes:
             (self._whole or self)._print_now_and_then()
         elif self._last != before:
-            remark(f"{stage}: {detail}" if detail else stage)
+            remark(f"{stage}: {detail}{self._rest}" if detail else f"{stage}{self._rest}")
 
     def _print_now_and_then(self) -> None:
         """Print a line if it is time: of the whole, and of all its parts that are being done."""
@@ -102,7 +119,7 @@ class Reporter:
     def _line(self) -> str:
         stage, detail = self._last
         done = self._done if self._lanes or not detail else ""
-        return f"{stage}{done}{f': {detail}' if detail else ''}"
+        return f"{stage}{done}{f': {detail}' if detail else ''}{self._rest}"
 
     def _end(self, stage: str) -> None:
         if self._shown is not None and stage:
@@ -121,36 +138,38 @@ class Reporter:
 
 
 @contextmanager
-def bar(console: Console) -> Iterator[Reporter]:
+def bar(console: Console, left: Remaining | None = None) -> Iterator[Reporter]:
     """Show a live table while the block runs: a row for each thing that is done, with a bar."""
     from rich import progress as rich
 
-    stage, done, _, left = rich.Progress.get_default_columns()
+    stage, done, _, _ = rich.Progress.get_default_columns()
     detail = rich.TextColumn("{task.fields[detail]}", markup=False)
-    counts = (rich.MofNCompleteColumn(), left, rich.TimeElapsedColumn(), detail)
+    counts = (rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), detail)
     columns = (rich.SpinnerColumn(), stage, done, *counts)
     with rich.Progress(*columns, console=console, transient=True) as shown:
-        yield Reporter(shown)
+        yield Reporter(shown, left=left)
 
 
 @contextmanager
-def reporter(*, log: bool = False) -> Iterator[Reporter]:
+def reporter(*, log: bool = False, left: Remaining | None = None) -> Iterator[Reporter]:
     """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`.
 
     As lines where nothing can be drawn over: in a pipe, and on a terminal with TERM=dumb.
     """
     if not people().is_interactive or is_quiet():
-        yield Reporter(log=log or is_verbose())
+        yield Reporter(log=log or is_verbose(), left=left)
         return
-    with bar(people()) as shown:
+    with bar(people(), left) as shown:
         yield shown
 
 
 def heed_interruptions() -> None:
-    """Have SIGINT and SIGTERM raise KeyboardInterrupt, and SIGHUP, unless nohup(1) ignores it.
+    """Have SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, with its name as reason.
 
-    SIGINT too: a shell script starts its background jobs with it ignored.
+    SIGINT too: a shell script starts its background jobs with it ignored. Not SIGHUP where
+    nohup(1) ignores it.
     """
+    _received.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -158,28 +177,42 @@ def heed_interruptions() -> None:
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    if number == signal.SIGHUP:
-        raise KeyboardInterrupt("interrupted: its terminal was closed")
-    raise KeyboardInterrupt
+    _received.append(number)
+    raise KeyboardInterrupt(_REASONS[signal.Signals(number)])
+
+
+def interruption_code() -> int:
+    """Return the exit code of what was interrupted: 128 and the signal, as a shell reports it."""
+    return 128 + (_received or [signal.SIGINT])[0]
 
 
 def run_with_progress(
-    work: Callable[[Reporter], Ended], what: str = "run", *, log: bool = False
+    work: Callable[[Reporter], Ended],
+    what: str = "run",
+    *,
+    log: bool = False,
+    left: Remaining | None = None,
 ) -> Ended:
     """Do the work with progress; print its remarks, warnings and end, if it is not complete."""
-    with not_waiting(), reporter(log=log) as report:
+    with not_waiting(), reporter(log=log, left=left) as report:
         ended = work(report)
     for note in ended.remarks:
         remark(note)
     for warning in ended.warnings:
         inform(f"warning: {warning}", style="yellow")
     if ended.status == "interrupted":
-        inform("Interrupted.", style="bold yellow")
+        inform(_sentence(ended.reason), style="bold yellow")
     elif ended.status != "complete":
         inform(f"The {what} failed: {ended.reason}", style="bold red")
         if (place := place_of(str(ended.reason))) is not None:
             inform(f"More: {place}")
     return ended
+
+
+def _sentence(reason: str | None) -> str:
+    """Return why something was interrupted as a sentence of its own."""
+    words = reason or "interrupted"
+    return f"{words[0].upper()}{words[1:]}."
 
 
 class _HasDirectory(Protocol):
@@ -245,26 +278,30 @@ def measure_points(
 def reporting(bundle: Path) -> Iterator[None]:
     """Where the report of a complete run ends early, print that it can be made later.
 
-    A run stays complete where nothing can be printed or drawn: no exit code of the machine's.
+    A run stays complete where nothing can be printed or drawn: the exit code is 1, and the
+    machine's only where the fault is its own.
     """
-    kept = f"All is measured and kept in {bundle}; `wanlat report {bundle}` shows it."
+    kept = f"All is measured and kept in {bundle}; `wanlat report {quote(str(bundle))}` shows it."
     try:
         yield
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        inform(f"Interrupted. {kept}", style="bold yellow")
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as interrupt:
+        inform(f"{_sentence(str(interrupt))} {kept}", style="bold yellow")
+        raise typer.Exit(interruption_code()) from None
     except (BundleError, WanlatError) as error:
-        inform(f"{error} {kept}", style="bold red")
-        raise typer.Exit(1) from error
+        way_out = way_out_of_machine(error)
+        inform(f"{with_way_out(error)} {kept}", style="bold red")
+        raise typer.Exit(MachineError.exit_code if way_out else 1) from error
     except Exception as error:
         report_unforeseen(error, kept)
-        raise typer.Exit(1) from error
+        raise typer.Exit(MachineError.exit_code if way_out_of_machine(error) else 1) from error
 
 
 def exit_code(ended: Outcome | MatrixOutcome) -> int:
-    """Return the exit code of a run that is not complete: of Ctrl-C as a shell reports it."""
-    return 130 if ended.status == "interrupted" else 1
+    """Return the exit code of a run that is not complete."""
+    if ended.status == "interrupted":
+        return interruption_code()
+    return MachineError.exit_code if ended.is_disk_full or ended.is_of_machine else 1
 
 
 def incomplete(
@@ -281,16 +318,19 @@ def incomplete(
     kept = (
         f"The manifest and the logs are in {place}."
         if is_empty
-        else f"What was measured is kept in {place}; `wanlat report {place}` shows it."
+        else f"What was measured is kept in {place}; `wanlat report {quote(str(place))}` shows it."
     )
-    inform(f"{progress}{kept}")
+    is_one = isinstance(ended, Outcome) and ended.status == "interrupted"
+    again = " One run is not resumed: the same command begins it again." if is_one else ""
+    inform(f"{progress}{kept}{again}")
     bundle = {"directory": str(place), "status": ended.status, "reason": ended.reason}
     return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
 
 
-def demand_complete(ended: MatrixOutcome, resume: str) -> dict[str, Any] | None:
-    """Print which points are missing, why, and that the command ``resume`` resumes them.
+def demand_complete(ended: MatrixOutcome, command: str, options: Given) -> dict[str, Any] | None:
+    """Print which points are missing, why, and how ``command`` resumes them.
 
+    ``options``: those that the run was given.
     Return that as a document; None where all are complete.
     """
     if ended.status == "complete":
@@ -304,7 +344,7 @@ def demand_complete(ended: MatrixOutcome, resume: str) -> dict[str, Any] | None:
     counts = {"planned": ended.points, "complete": ended.complete, "failed": ended.failed}
     document = {"bundle": incomplete(ended, progress)["bundle"], "points": counts}
     room = "Make room: then " if ended.is_disk_full else ""
-    inform(f"{room}`wanlat {resume} --resume {ended.directory}` resumes it.")
+    inform(f"{room}`{resuming(command, ended.directory, options)}` resumes it.")
     return document
 
 

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from wanlat.bundle import beneath
 from wanlat.bundle.documents import REMOTE
-from wanlat.bundle.errors import BundleError
+from wanlat.bundle.errors import unwritable
 from wanlat.bundle.run import Series
 
 # A bundle's words may be in any script, and may be no words; what they are stands in the tables.
@@ -203,7 +203,4 @@ def save_as(figure: Figure, path: Path) -> None:
             dpi = min(DPI, WIDEST_PX / figure.get_figwidth())
             figure.savefig(file, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
     except OSError as error:
-        raise BundleError(
-            f"{path} cannot be written: {error.strerror or error}. Make the directory writable "
-            "or write to where you may."
-        ) from error
+        raise unwritable(path, error) from error

@@ -13,7 +13,7 @@ from wanlat.emulator.cgroup import CpuGroup
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
 from wanlat.emulator.faults.shared_service import SharedService
 from wanlat.topologies.units import Fraction
-from wanlat.topologies.wording import listing
+from wanlat.topologies.wording import in_words, listing
 from wanlat.topologies.yaml_model import within
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class CpuThrottled(Fault):
                     again()
             except OSError as error:
                 raise FaultFailed(
-                    f"The processes of {self.subject} could not be limited: {error}"
+                    f"The processes of {self.subject} could not be limited: {in_words(error)}"
                 ) from error
         return time.monotonic_ns()
 
@@ -88,7 +88,7 @@ class CpuThrottled(Fault):
                     self.waited_s = (self.waited_s or 0.0) + group.throttled_s
                     group.remove()
                 except OSError as error:
-                    failures.append(f"{service.node} ({error})")
+                    failures.append(f"{service.node} ({in_words(error)})")
         if failures:
             raise FaultFailed(f"The processes of {listing(failures)} could not be freed again.")
         return time.monotonic_ns()

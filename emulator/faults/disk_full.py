@@ -13,7 +13,7 @@ from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
 from wanlat.emulator.machine import available_memory_bytes
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.units import Size
-from wanlat.topologies.wording import listing, show
+from wanlat.topologies.wording import in_words, listing, show
 from wanlat.topologies.yaml_model import within
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ class DiskFull(Fault):
                 self._ballast[node] = _unnamed(scene.lab.node(node).host_directory)
                 _fill(self._ballast[node].fileno())
             except (OSError, TimeoutError) as error:
-                raise FaultFailed(f"The disk of {node} could not be filled: {error}") from error
+                raise FaultFailed(
+                    f"The disk of {node} could not be filled: {in_words(error)}"
+                ) from error
         return time.monotonic_ns()
 
     def end(self, scene: Scene) -> int:
@@ -96,7 +98,7 @@ class DiskFull(Fault):
             except OSError as error:
                 failures.append(
                     f"On the disk of {node} nothing can be written although it was given back "
-                    f"what the fault had taken: {error}. {scene.lab.fate}".rstrip()
+                    f"what the fault had taken: {in_words(error)}. {scene.lab.fate}".rstrip()
                 )
         if failures:
             raise FaultFailed(" ".join(failures))

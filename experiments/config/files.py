@@ -30,6 +30,8 @@ class Shipped:
         try:
             if name_or_path and path.exists():
                 return path
+        except PermissionError:
+            return path  # who reads it reports that
         except OSError:
             pass
         raise self.error(

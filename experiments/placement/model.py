@@ -11,6 +11,7 @@ Every region has one node, at the most. Clients send to the nearest.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wanlat.systems import registry
 from wanlat.systems.base import System
 from wanlat.systems.engine.options import Options
 from wanlat.topologies.errors import UserError
@@ -77,10 +79,12 @@ class Protocol:
             return "promised"
         if endpoint in self.measured:
             return f"measured: {self.measured[endpoint]:.3g} round trips"
+        name = self.system.name
+        given = registry.adopted([name]).get(name, name)
         raise UserError(
-            f"The definition of system {self.system.name} does not say which nodes {endpoint} "
-            "waits for. Measure its round trips (`wanlat run round-trips --systems "
-            f"{self.system.name}`) and give the bundle: --from BUNDLE."
+            f"The definition of system {name} does not say which nodes {endpoint} waits for. "
+            "Measure its round trips (`wanlat run round-trips --systems "
+            f"{shlex.quote(given)}`) and give the bundle: --from BUNDLE."
         )
 
     def store_ms(self, rtt_ms: Ms) -> Ms:

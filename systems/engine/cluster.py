@@ -20,7 +20,7 @@ from wanlat.systems.engine.steps import Http, Step
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError, UserError
-from wanlat.topologies.wording import listing, show
+from wanlat.topologies.wording import in_words, listing, show
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
@@ -283,7 +283,7 @@ class Cluster:
         try:
             self.lab.connect(name, (self.lab.node(name).address, port), PATIENCE_S).close()
         except OSError as error:
-            raise NoAnswer(f"port {port} is not open: {error}") from error
+            raise NoAnswer(f"port {port} is not open: {in_words(error)}") from error
 
     def _output(self, name: str, argv: Sequence[str]) -> Any:
         """Run a command on a node; return what it prints, read as JSON where it is that."""
@@ -291,7 +291,7 @@ class Cluster:
             env = {"PYTHONPATH": str(SEARCH_PATH), **self.nodes[name].env}
             done = self.lab.run(name, argv, env=env)
         except (OSError, TimeoutError) as error:
-            raise NoAnswer(f"{argv[0]}: {error}") from error
+            raise NoAnswer(f"{argv[0]}: {in_words(error)}") from error
         if done.returncode != 0:
             output = (done.stderr or done.stdout).strip()[-200:]
             raise NoAnswer(f"{' '.join(argv)} ended with exit code {done.returncode}: {output}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -15,13 +16,16 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from wanlat.emulator.interpreter import which
+from wanlat.emulator.process import how_it_ended
 from wanlat.emulator.reaper import run
 from wanlat.systems.engine.definition import Install
 from wanlat.systems.engine.text import numbers
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError
+from wanlat.topologies.wording import printable
 
 _ANSWER_S = 30
+_MOST_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ def version_output(
     path: Path | str, *arguments: str, environment: dict[str, str] | None = None
 ) -> str:
     """Run a program that prints its version; return all it prints. Raises SystemMissing."""
+    call = shlex.join([str(path), *arguments])
     try:
         # stdin closed and a limit: a shim that asks questions must not hang the command.
         done = run(
@@ -48,9 +53,16 @@ def version_output(
             stderr=subprocess.STDOUT,
             env=os.environ | environment if environment else None,
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SystemMissing(f"{path} does not tell its version: {error}") from error
-    return done.stdout
+    except OSError as error:
+        why = str(error.strerror)
+    except subprocess.TimeoutExpired:
+        why = f"`{call}` did not end within {_ANSWER_S} s"
+    except subprocess.CalledProcessError as error:
+        printed = printable(" ".join(str(error.output).split()))[-_MOST_SHOWN:]
+        why = f"`{call}` {how_it_ended(error.returncode)}{f': {printed}' if printed else ''}"
+    else:
+        return done.stdout
+    raise SystemMissing(f"{path} does not tell its version: {why}")
 
 
 _ESSENTIAL = "on Debian and Ubuntu `sudo apt install build-essential`."

@@ -18,7 +18,7 @@ from wanlat.systems.engine.kinds import version_output
 from wanlat.systems.engine.text import numbers
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError
-from wanlat.topologies.wording import listing, printable
+from wanlat.topologies.wording import in_words, listing, printable
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def of_file(program: Program, path: Path) -> Binary:
     try:
         as_it_is = state_of(path)
     except OSError as error:
-        raise SystemMissing(f"{path} does not tell its version: {error}") from error
+        raise SystemMissing(f"{path} does not tell its version: {in_words(error)}") from error
     key = (program.name, repr(program.version), path, *as_it_is)
     if key not in _KNOWN:
         version = read_version(program, path)

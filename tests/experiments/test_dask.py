@@ -100,7 +100,8 @@ def test_a_bundle_arrives_as_it_was_sent_or_not_at_all(tmp_path: Path) -> None:
     (sent / "p" / "manifest.json").write_text("{}")
     bundle.mkdir()
     packed = dask_engine.packed(sent)
-    told = {"host": "h", "ended": asdict(PointEnded("complete")), **packed}
+    there = {"host": "h", "place": "/there/x1"}
+    told = {**there, "ended": asdict(PointEnded("complete")), **packed}
     with pytest.raises(MachineError, match="came from h is not the bundle"):
         dask_engine.arrived({**told, "bundle": packed["bundle"][:-1]}, bundle)
     assert list(bundle.iterdir()) == []
@@ -108,6 +109,10 @@ def test_a_bundle_arrives_as_it_was_sent_or_not_at_all(tmp_path: Path) -> None:
     assert (bundle / "points/p/manifest.json").read_text() == "{}"
     assert (bundle / "points/p/logs").is_dir()
     assert [each.name for each in bundle.iterdir()] == ["points"]
+    dead = PointEnded("failed", "It died. The whole log: /there/x1/points/p/logs/n1.log")
+    (tmp_path / "other").mkdir()
+    reason = dask_engine.arrived({**told, "ended": asdict(dead)}, tmp_path / "other").reason
+    assert reason == f"on h: It died. The whole log: {tmp_path}/other/points/p/logs/n1.log"
 
 
 @pytest.mark.minutes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -131,15 +132,47 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
     ids=["http", "exec"],
 )
-def test_a_check_makes_each_request(shelf: Path, kind: str, asked: set[str]) -> None:
+def test_a_check_makes_each_request(
+    shelf: Path, kind: str, asked: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with lab_of("one-site"):
         pass  # where there can be none, this skips
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
     (shelf / "system.yaml").write_text(BASE + kind)
     done = here("system", "check", str(shelf), "--json")
     assert done.returncode == 0, done.stderr + done.stdout
     found = {each["endpoint"]: each for each in json.loads(done.stdout)}
     assert set(found) == asked
     assert {each["outcome"] for each in found.values()} == {"ok"}
+    assert list(scratch.iterdir()) == []
+
+
+DEAD = "sys.exit(print('no licence', flush=True) or 7)\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "store"), [(HTTP, DEAD), (HTTP.replace("201}", "299}"), "")], ids=["dead", "refusing"]
+)
+def test_a_check_that_fails_keeps_every_file_that_it_names(
+    shelf: Path, kind: str, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lab_of("one-site"):
+        pass
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    begins = "directory, address = sys.argv[1:]\n"
+    write_program(shelf / "store.py", STORE.replace(begins, begins + store))
+    (shelf / "system.yaml").write_text(BASE + kind)
+    done = here("system", "check", str(shelf))
+    assert done.returncode == 1, done.stderr
+    named = re.findall(rf"{scratch}\S+", done.stderr)
+    assert named and all(Path(each).exists() for each in named), done.stderr
+    if store:
+        logs = [Path(each) for each in named if each.endswith(".log")]
+        assert logs and "no licence" in logs[0].read_text()
 
 
 def test_a_study_measures_it_and_states_what_its_program_takes(shelf: Path) -> None:

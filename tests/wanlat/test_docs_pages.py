@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel
 
 from tests.command_line import CHECKOUT, here, tracked
+from tests.wanlat.test_docs_links import anchors
 from tools import reference
 from wanlat import cli, fix_it
 from wanlat.bundle import documents
@@ -120,6 +121,51 @@ def test_an_error_names_the_section_that_says_more_of_it(tmp_path: Path) -> None
     named = done.stderr.splitlines()[-1]
     assert named == f"More: {fix_it.PAGE}#a-store-is-not-installed"
     assert "### A store is not installed\n" in fix_it.PAGE.read_text("utf-8")
+
+
+LOG = """ The last lines of its log:
+  the bundle is damaged, did you mean mistakes: is not on this machine
+  ended with exit code 7, failed with exit code 8, disk is full: not ready after 9 s
+The whole log: /x/logs/quorum-n1.log"""
+ABOUT = [
+    ("quorum: node n1: not ready after 60 s, waiting for: port: closed.", "not-ready"),
+    (
+        "quorum: node n1: not ready after 6 s, waiting for: y ended with exit code 3.",
+        "not-ready",
+    ),
+    ("quorum: node n1: its process ended with exit code 2.", "process-ended"),
+    ("Building Garage failed with exit code 101.", "build-failed"),
+    ("/x/samples.jsonl cannot be written: No space left. Make room on that disk, or", "disk"),
+    ("Node n1 ended. /data is full: 1 of 8 MiB free.", "disk"),
+    ("Garage 2.1 is not on this machine. Build it: wanlat system install garage.", "not-installed"),
+]
+HEADINGS = {
+    "not-ready": "the-store-does-not-become-ready",
+    "process-ended": "a-stores-process-ended",
+    "build-failed": "a-build-failed",
+    "disk": "a-disk-is-full",
+    "not-installed": "a-store-is-not-installed",
+}
+
+
+@pytest.mark.parametrize(("message", "about"), ABOUT)
+def test_an_error_leads_to_the_section_about_it_whatever_its_log_has(
+    message: str, about: str
+) -> None:
+    assert fix_it.place_of(message + LOG) == f"{fix_it.PAGE}#{HEADINGS[about]}"
+
+
+def test_every_section_that_an_error_can_name_is_there_and_is_its_own() -> None:
+    text = fix_it.PAGE.read_text("utf-8")
+    quoted = re.findall(r"^### (.*)\n\n((?:> .*\n)+)", text, re.MULTILINE)
+    assert len(quoted) > 30
+    for heading, lines in quoted:
+        for words in re.findall(r"> (.*)", lines):
+            place = fix_it.place_of(f"n1: {words} something.{LOG}")
+            assert place is not None
+            _, _, anchor = place.partition("#")
+            assert anchor in anchors(fix_it.PAGE)
+            assert anchor == re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_the_pages_are_no_longer_than_somebody_reads() -> None:

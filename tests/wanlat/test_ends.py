@@ -2,30 +2,94 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
 
-from wanlat.experiments.session import Outcome
-from wanlat.running import incomplete, reporting, run_with_progress
+from tests.command_line import here
+from wanlat import running
+from wanlat.experiments.manifest import beginning
+from wanlat.experiments.session import Outcome, Recording
+from wanlat.running import (
+    exit_code,
+    heed_interruptions,
+    incomplete,
+    reporting,
+    run_with_progress,
+)
 from wanlat.systems.engine.progress import elapsed
 
 
 @pytest.mark.parametrize(
     ("measured", "says"),
     [
-        (0, "The manifest and the logs are in mine."),
-        (3, "What was measured is kept in mine; `wanlat report mine` shows it."),
+        (0, "The manifest and the logs are in my own."),
+        (3, "What was measured is kept in my own; `wanlat report 'my own'` shows it."),
     ],
 )
 def test_a_report_is_offered_only_of_what_was_measured(
     measured: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = Outcome(Path("mine"), measured=measured, planned=9)
+    outcome = Outcome(Path("my own"), measured=measured, planned=9)
     document = incomplete(outcome, f"{measured} of 9. ")
     assert capsys.readouterr().err == f"{measured} of 9. {says}\n"
-    assert document["bundle"]["directory"] == "mine"
+    assert document["bundle"]["directory"] == "my own"
+
+
+ENDS = [
+    (signal.SIGINT, 130, "interrupted by the user"),
+    (signal.SIGTERM, 143, "ended by SIGTERM"),
+    (signal.SIGHUP, 129, "ended by SIGHUP"),
+]
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """What this process does on signals is again what it was."""
+    before = {number: signal.getsignal(number) for number, _, _ in ENDS}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may have started the tests
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    running._received.clear()
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(("number", "code", "says"), ENDS)
+def test_each_signal_is_called_what_it_is(
+    number: int, code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = Recording(tmp_path / "mine", {**beginning("study", 1), "study": {"name": "mine"}})
+    heed_interruptions()
+    ended = run_with_progress(lambda _: recording.run(lambda: os.kill(os.getpid(), number)))
+    assert exit_code(ended) == code
+    assert says in str(recording.bundle.manifest["reason"])
+    incomplete(ended)
+    printed = capsys.readouterr().err
+    assert f"{says[0].upper()}{says[1:]}" in printed
+    assert "the same command begins it again" in printed
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(("number", "code", "says"), ENDS)
+def test_so_it_is_where_nothing_was_measured(
+    number: int, code: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Server:
+        def serve_forever(self) -> None:
+            os.kill(os.getpid(), number)
+
+        def server_close(self) -> None:
+            pass
+
+    serve = "wanlat.analysis.view.server.serve"
+    monkeypatch.setattr(serve, lambda *_: (Server(), "http://"))
+    done = here("view", str(tmp_path))
+    assert (done.returncode, says in done.stderr) == (code, True), done.stderr
 
 
 def test_ctrl_c_in_a_report_says_how_to_have_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -12,11 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 
 from tests.command_line import ran
 from tests.processes import alive
-from wanlat import output, results, running
+from wanlat import cli, output, running, suggested
 from wanlat.systems import registry
 from wanlat.systems.engine import progress
 
@@ -80,7 +82,8 @@ def test_progress_into_a_pipe_is_a_line_a_minute(monkeypatch: pytest.MonkeyPatch
         now_s = float(second)
         report("quorum: measuring", second, 500)
         report(f"quorum: visit {second}", 0, None, "of many")
-    assert said == [f"quorum: measuring, {second} of 500" for second in (0, 60, 120)]
+    left = {0: "", 60: ", about 7 min 20 s left", 120: ", about 6 min 20 s left"}
+    assert said == [f"quorum: measuring, {second} of 500{left[second]}" for second in left]
 
 
 def test_what_is_done_side_by_side_is_one_line_a_minute_or_one_table(
@@ -168,45 +171,89 @@ def made(*systems: str, rtts: int | None = 1, **more: Any) -> Any:
     return SimpleNamespace(summary=summary)
 
 
+def given_with(monkeypatch: pytest.MonkeyPatch, *words: str) -> suggested.Given:
+    """The options of `wanlat run WORDS`."""
+    monkeypatch.setattr("sys.argv", ["wanlat", "run", *words])
+    root, command = typer.main.get_command(cli.app), cli.load("run")
+    whole = root.context_class(root, info_name="wanlat")
+    return suggested.given(command.context_class(command, info_name="run", parent=whole))
+
+
 @pytest.mark.parametrize(
-    ("report", "is_chosen", "follows"),
+    ("report", "options", "follows"),
     [
         (
             made("quorum"),
-            False,
+            "",
             "wanlat system install garage minio (about 15 min on two cores), then "
             "wanlat run 'my study.yaml' --systems garage,minio",
         ),
-        (made("quorum"), True, " --topology five-sites"),
+        (made("quorum"), "--topology five-sites", " --topology five-sites"),
+        # What was given is given again, as far as what follows takes it.
+        (
+            made("quorum"),
+            "--set object_size=4KiB --client n2 --systems quorum -o out --option quorum.api=s3 "
+            "--samples 7 --no-capture --option garage.replication_factor=2 -q --rtt 9ms",
+            " --systems garage,minio --set object_size=4KiB --client n2 "
+            "--option garage.replication_factor=2 --samples 7 --no-capture --rtt 9ms",
+        ),
+        (
+            made("garage", rtts=None),
+            "--client n2 --set object_size=4KiB --set prefil=3 --samples 7 --rtt 9ms",
+            " --systems garage --topology five-sites --client n2 --set object_size=4KiB",
+        ),
+        (
+            made("garage", rtts=0),
+            "--client n2 --set object_size=4KiB --topology five-sites --storage disk "
+            "--backend wire --set keys=3",
+            " --systems garage --topology five-sites --set object_size=4KiB --storage disk "
+            "--backend wire",
+        ),
         # Which endpoints those have not, they are not to be asked.
-        (made("quorum", endpoint="Put"), False, None),
+        (made("quorum", endpoint="Put"), "", None),
         (
             made("garage", "minio", rtts=None),
-            False,
+            "",
             "wanlat run round-trips --systems garage,minio --topology five-sites",
         ),
         *(
-            (each, False, "wanlat drill run one-node-killed --systems garage")
+            (each, "", "wanlat drill run one-node-killed --systems garage")
             for each in (made("garage", rtts=0), made("garage", rtts=None, rtt_ms=None))
         ),
         # A system of one's own is known by its directory alone.
         (
             made("mine", rtts=None),
-            False,
+            "",
             "wanlat run round-trips --systems './my stores/mine/' --topology five-sites",
         ),
-        (made("service"), False, None),  # no drill is meant for it
-        (SimpleNamespace(summary=SimpleNamespace(blocks={})), False, None),
+        (made("service"), "", None),  # no drill is meant for it
+        (SimpleNamespace(summary=SimpleNamespace(blocks={})), "", None),
     ],
 )
 def test_the_next_step_follows_from_what_was_found(
     report: Any,
-    is_chosen: bool,
+    options: str,
     follows: str | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WANLAT_CACHE", str(tmp_path))
     monkeypatch.setattr(registry, "_ADOPTED", {"mine": Path("my stores/mine").absolute()})
-    step = results.next_step(report, "my study.yaml", "five-sites", is_chosen=is_chosen)
+    given = given_with(monkeypatch, "my study.yaml", *shlex.split(options))
+    step = suggested.next_step(report, "my study.yaml", "five-sites", given)
     assert (step is None) if follows is None else (step is not None and step.endswith(follows))
+
+
+def test_the_command_that_resumes_has_all_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {"mine": Path("mine").absolute()})
+    options = given_with(monkeypatch, "x.yaml", "--jobs", "auto", "--samples", "3")
+    assert suggested.resuming("run", Path("my bundle"), options) == (
+        "wanlat run --resume 'my bundle' --jobs auto"
+    )
+    known = SimpleNamespace(
+        manifest=SimpleNamespace(adopted={"mine": "/there"}), outside=["the program /x/bobd"]
+    )
+    monkeypatch.setattr("wanlat.experiments.resume.read_unfinished", lambda *_, **__: known)
+    assert suggested.resuming("drill run", Path("b"), options) == (
+        "wanlat drill run --resume b --systems ./mine/ --trust --jobs auto"
+    )

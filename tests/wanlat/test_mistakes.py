@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.command_line import here, write_program
+from tests.own_store import DEFINITION
+from wanlat import cli
+from wanlat.systems import registry
 
 FILES = {
     "crowd.yaml": "name: crowd\nsites: [{name: dc1, nodes: 65}]\nlinks: {}\n",
@@ -110,6 +117,8 @@ MISTAKES = [
     (f"{TRACE} PutObject --bundle x", "TOPOLOGY cannot count"),
     ("trace three-datacenters --system quorum", "--endpoint is missing"),
     ("trace --system quorum --endpoint PutObject", "wanlat trace TOPOLOGY"),
+    ("trace one-site --system quorum,minio --endpoint PutObject", "one at a time"),
+    ("place five-sites --system quorum,minio", "one at a time"),
     ("trace one-site --system quorum --endpoint PutObject", "no WAN link"),
     ("drill run one-node-kiled", "did you mean `one-node-killed`?"),
     ("drill run one-node-killed", "--systems quorum"),
@@ -121,6 +130,90 @@ MISTAKES = [
     (f"{DRILL} --set objcts=60", "did you mean `objects`?"),
     (f"{DRILL} --set clients.victim.node=n9", "clients.victim.node: `n9`"),
 ]
+
+
+RAW = re.compile(
+    r"PosixPath\(|<[\w.]+ (object|at)|dict_(keys|values|items)\(|\bNone(Type)?\b|Input should|"
+    r"validation error|\[type=|\[Errno|\b[A-Z][a-z]+[A-Za-z]*\.[A-Z_]{2,}\b|Traceback|"
+    r"mistake in wanlat"
+)
+"""What Python and pydantic call things."""
+STRANGE = ["", "-1", "{a}", "[", "a.b={c}", "1,2", "/dev/null", "\u200b"]
+
+
+def leaves(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The commands of a group, with their words."""
+    if not hasattr(command, "commands"):
+        yield words, command
+        return
+    for name, inner in command.commands.items():
+        yield from leaves(inner, (*words, name))
+
+
+def strange(command: Any) -> Iterator[list[str]]:
+    """Strange values of each option and argument of a command, one at a time."""
+    options = [each for each in command.params if each.param_type_name == "option"]
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    usual = ["nowhere" for each in arguments if each.required or each.default is None]
+    yield ["--nonesuch"]
+    for value in STRANGE:
+        for option in options:
+            if not option.is_flag:
+                yield [*usual, option.opts[0], value]
+        for index in range(len(arguments)):
+            yield [*usual[:index], value, *usual[index + 1 :]]
+
+
+@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in ("doctor", "view")])
+def test_no_message_is_in_pythons_words(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words, command in leaves(cli.load(name), (name,)):
+        for given in strange(command):
+            done = here(*words, *given)
+            printed = done.stderr
+            assert not RAW.search(printed) and done.returncode in (0, 2, 3), (words, given, printed)
+
+
+@pytest.mark.parametrize("kind", ["study", "drill", "topology"])
+def test_a_file_that_may_not_be_read_is_not_called_missing(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("exists", "open"):
+        before = getattr(Path, name)
+
+        def refuse(path: Path, *given: Any, before: Any = before, **named: Any) -> Any:
+            if path.parent == Path("private"):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return before(path, *given, **named)
+
+        monkeypatch.setattr(Path, name, refuse)
+    done = here(kind, "validate", "private/x.yaml")
+    assert done.returncode == 2
+    assert "private/x.yaml: the file cannot be read: Permission denied" in done.stderr
+
+
+def test_a_system_of_ones_own_is_suggested_by_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {})
+    (tmp_path / "system.yaml").write_text(DEFINITION)
+    done = here("place", "five-sites", "--system", f"{tmp_path}/")
+    assert done.returncode == 2
+    assert f"`wanlat run round-trips --systems {tmp_path}`" in done.stderr
+
+
+def test_a_program_without_a_version_is_named_in_words(tmp_path: Path) -> None:
+    for program, says in (
+        ("echo no such thing >&2; exit 3", "--version` ended with exit code 3: no such thing."),
+        ("kill -9 $$", "--version` was ended by SIGKILL."),
+        ("#!/nowhere/sh", "No such file or directory."),
+    ):
+        path = write_program(tmp_path / "garage", program)
+        done = here(*LATENCY.split(), "--systems", "garage", WANLAT_GARAGE_BINARY=str(path))
+        assert done.returncode == 3 and says in done.stderr, done.stderr
+        assert not RAW.search(done.stderr)
 
 
 @pytest.fixture
@@ -137,10 +230,48 @@ def test_a_users_mistake_is_code_2_and_a_paragraph(files: Path, command: str, sa
     done = here(*command.split())
     assert done.returncode == 2, done.stderr
     assert says in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+    assert not RAW.search(done.stderr)
     assert done.stdout == ""
     left = {str(each.relative_to(files)) for each in files.rglob("*") if each.is_file()}
     assert left == FILES.keys(), "nothing was started"
+
+
+@pytest.mark.parametrize("place", ["topology", "client", "systems", "samples", "seed", "prefill"])
+@pytest.mark.parametrize("placeholder", ["{name}", "{{ name }}", "{{name}}", "{ns.name}"])
+def test_a_placeholder_is_one_mistake_that_says_so(
+    place: str, placeholder: str, tmp_path: Path
+) -> None:
+    keys = {"name": "mine", "topology": "five-sites", "endpoints": "[GetObject]"}
+    keys[place] = f"[{placeholder}]" if place == "systems" else placeholder
+    (tmp_path / "x.yaml").write_text("".join(f"{key}: {text}\n" for key, text in keys.items()))
+    done = here("study", "validate", str(tmp_path / "x.yaml"))
+    line = [*keys].index(place) + 1
+    assert done.returncode == 2
+    assert done.stderr.count("x.yaml:") == 1 and f"x.yaml:{line}: {place}" in done.stderr
+    assert "without quotes is a mapping to YAML" in done.stderr
+    assert placeholder.replace(" ", "") in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name: x\ntopology: five-sites\nendpoints: <endpoints>\n", "is a placeholder"),
+        ("name: x\ntopology: five-sites\nendpoints: [GetObject]\nseed: <N>\n", "is a placeholder"),
+        ("name: x\ntopology: {dir}/a.yaml\nendpoints: [GetObject]\n", "stands in quotes"),
+        (
+            "name: x\ntopology: five-sites\nendpoints: [GetObject]\nsystems: [{a}:90]\n",
+            "`{a}:90` without quotes",
+        ),
+        ("name: x\nsystems: [{dir}/x]\nendpoints: [GetObject]\n", "stands in quotes"),
+    ],
+)
+def test_so_is_one_in_angle_brackets_or_with_text_behind_it(
+    text: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    done = here("study", "validate", str(tmp_path / "x.yaml"))
+    assert (done.returncode, done.stderr.count("x.yaml:")) == (2, 1)
+    assert says in done.stderr
 
 
 def test_all_mistakes_of_a_drill_are_reported_with_their_lines(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.command_line import here, ran
+from tests.own_store import DEFINITION
 
 SUITE = """
 import pytest
@@ -49,6 +50,12 @@ def test_a_key_that_nobody_put(wanlat_probe):
     with pytest.raises(Exception, match="Put it first"):
         wanlat_probe.get("nothing")
 
+@pytest.mark.wanlat_system("./ci/mystore/")
+def test_a_store_of_ones_own(wanlat_probe, wanlat_system):
+    assert wanlat_system == "own-store"
+    key = wanlat_probe.put().key
+    assert wanlat_probe.at("n3").get(key).ok
+
 @pytest.mark.wanlat_system("quorum", "garage", "minio")
 def test_on_each(wanlat_system, wanlat_drill):
     assert wanlat_system
@@ -77,12 +84,19 @@ def run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return ran(*command, *plain, *arguments, cwd=directory, env=own)
 
 
+def write_store(directory: Path) -> None:
+    """Write the definition of a store of the user's own."""
+    directory.mkdir(parents=True)
+    (directory / "system.yaml").write_text(DEFINITION)
+
+
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The directory of a suite that was run by several workers, and what was printed."""
     directory = tmp_path_factory.mktemp("repository")
     (directory / "test_store.py").write_text(SUITE)
     (directory / "near.yaml").write_text(NEAR)
+    write_store(directory / "ci" / "mystore")
     done = run(directory, "-n", "2")
     assert done.returncode == 1, done.stdout + done.stderr
     return directory, done.stdout
@@ -100,6 +114,7 @@ def test_tests_run_beside_each_other_and_what_is_not_installed_is_skipped(
         "test_bobs_api[quorum-100000]": "PASSED",
         "test_a_lab_alone": "PASSED",
         "test_a_key_that_nobody_put": "PASSED",
+        "test_a_store_of_ones_own[./ci/mystore/]": "PASSED",
         "test_on_each[quorum]": "PASSED",
         "test_on_each[garage]": "SKIPPED",
         "test_on_each[minio]": "SKIPPED",
@@ -169,3 +184,64 @@ def test_a_store_that_is_not_installed_fails_where_it_is_required(tmp_path: Path
     (tmp_path / "test_store.py").write_text(SUITE)
     printed = run(tmp_path, "--wanlat-require", "-k", "test_on_each and garage").stdout
     assert "1 error" in printed and "wanlat system install garage" in printed, printed
+
+
+OWN = """
+import pytest
+from wanlat.systems import registry
+
+def is_known(name):
+    return registry.get(name).name == name
+
+@pytest.mark.wanlat_system("../stores/at-root/", "./stores/at-root/", "stores/at-root")
+def test_from_the_file_or_from_the_root(wanlat_system):
+    assert wanlat_system == "own-store" and is_known(wanlat_system)
+
+@pytest.mark.wanlat_system("of-a-package", "quorum")
+def test_by_name(wanlat_system):
+    assert is_known(wanlat_system)
+
+@pytest.mark.wanlat_system("./nowhere/")
+def test_nowhere(wanlat_system):
+    pass
+
+@pytest.mark.wanlat_topology("nets/near.yaml")
+def test_a_network_of_the_root(wanlat_topology):
+    assert wanlat_topology.name == "near"
+
+def test_a_drill_beside_the_test(wanlat_drill):
+    with pytest.raises(Exception, match="mine.yaml:2: .*killl"):
+        wanlat_drill("mine.yaml")
+
+def test_claims_beside_the_test(wanlat_drill):
+    with pytest.raises(Exception, match="claims.yaml:1: .*claimz"):
+        wanlat_drill("one-node-killed", claims=["claims.yaml"])
+"""
+
+
+def test_paths_lead_from_the_tests_file_or_the_rootdir_and_names_may_be_a_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "unit/test_own.py": OWN,
+        "unit/mine.yaml": "name: mine\nkilll: 3\n",
+        "unit/claims.yaml": "claimz: []\n",
+        "nets/near.yaml": NEAR,
+        "site/of_a_package/__init__.py": "",
+        "site/of_a_package-1.dist-info/METADATA": "Name: of-a-package\nVersion: 1\n",
+        "site/of_a_package-1.dist-info/entry_points.txt": (
+            "[wanlat.systems]\nof-a-package = of_a_package\n"
+        ),
+        "site/of_a_package/system.yaml": DEFINITION.replace("own-store", "of-a-package"),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    write_store(tmp_path / "stores" / "at-root")
+    before = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{before}")
+    printed = run(tmp_path, "unit").stdout
+    came = re.findall(r"^unit/test_own\.py::(\S+) (FAILED|ERROR)", printed, re.MULTILINE)
+    assert came == [("test_nowhere[./nowhere/]", "ERROR")], printed
+    assert "8 passed" in printed
+    assert f"in {tmp_path}/unit nor in {tmp_path}: a path is relative to" in printed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +13,15 @@ from typing import Any
 import pytest
 import typer
 
+from tests.bundles import QUORUM, write_bundle
 from tests.command_line import here, ran
 from tests.experiments.commands import manifest_of, run, study
 from wanlat.bundle.errors import BundleError, refusing
-from wanlat.running import reporting
+from wanlat.experiments.session import Outcome
+from wanlat.running import exit_code, reporting
 from wanlat.streams import OutputLost
 from wanlat.systems import registry
-from wanlat.topologies.errors import MachineError, RunFailed
+from wanlat.topologies.errors import MachineError, RunFailed, UserError
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9")
 STUDY = "resources: false\nendpoints: [PutObject]\nsamples: 2\nwarmup: 0\n"
@@ -48,17 +52,101 @@ def test_an_error_nothing_foresaw_is_code_3_with_its_kind_and_place(error: str) 
 
 @pytest.mark.parametrize(
     "error",
-    [MachineError("full"), RunFailed("no"), BundleError("damaged"), OutputLost(OSError(28, "x"))],
+    [MachineError("no"), RunFailed("no"), BundleError("damaged"), OutputLost(BrokenPipeError())],
 )
 def test_a_report_that_fails_is_not_the_machines_fault_of_a_complete_run(
     error: Exception, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for raised in (error, ZeroDivisionError("7"), OSError(28, "no space")):
+    for raised in (error, ZeroDivisionError("7"), OSError(1, "may not")):
         with pytest.raises(typer.Exit) as ended, reporting(Path("mine")):
             raise raised
         assert ended.value.exit_code == 1
         text = capsys.readouterr().err
         assert str(raised) in text and "`wanlat report mine`" in text
+
+
+FAULTS = ["ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO", "EMFILE", "ENFILE", "ENOMEM"]
+HELPS = "Make room|quota|ulimit|sysctl|read-only|dmesg|Free memory"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", [UserError, BundleError, RunFailed, None])
+def test_what_the_machine_lacks_is_code_3_whoever_met_it(
+    kind: type[Exception] | None, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Any:
+        error = OSError(getattr(errno, fault), os.strerror(getattr(errno, fault)), "that/file")
+        if kind is None:
+            raise error
+        try:
+            raise error
+        except OSError:
+            raise kind(f"that/file cannot be written: {error.strerror}.") from None
+
+    monkeypatch.setattr(registry, "every", fail)
+    done = here("system", "list")
+    assert done.returncode == 3
+    assert "that/file" in done.stderr and re.search(HELPS, done.stderr)
+    with pytest.raises(typer.Exit) as ended, reporting(Path("mine")):
+        fail()
+    assert ended.value.exit_code == 3
+
+
+def small_bundle(directory: Path) -> None:
+    bundle = directory / "bundle"
+    bundle.mkdir()
+    write_bundle(bundle, systems=[QUORUM], endpoints=["PutObject"], n=20)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "topology export one-site --to mininet --out /dev/full --force",
+        "topology import rtt.csv --out /dev/full --force",
+        "compare bundle bundle --markdown /dev/full",
+    ],
+)
+def test_a_file_that_a_full_disk_does_not_take_is_code_3(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_bundle(tmp_path)
+    (tmp_path / "rtt.csv").write_text("from,to,rtt_ms\na,b,5\n")
+    monkeypatch.chdir(tmp_path)
+    done = here(*command.split())
+    assert done.returncode == 3, done.stderr
+    assert "/dev/full cannot be written: No space left on device." in done.stderr
+    assert "Make room" in done.stderr
+
+
+ON_A_FULL_DISK = """
+mount -t tmpfs -o size=400k tmpfs disk
+cp -r bundle disk && dd if=/dev/zero of=disk/ballast status=none 2>/dev/null
+cd disk
+for command in "report bundle" "system new mine" "topology export one-site --to mininet -o x.json"
+do "$0" -m wanlat $command; echo "code $?" >&2; done
+"""
+
+
+def test_on_a_full_disk_every_command_that_writes_is_code_3(tmp_path: Path) -> None:
+    small_bundle(tmp_path)
+    (tmp_path / "disk").mkdir()
+    done = ran(
+        *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", ON_A_FULL_DISK),
+        sys.executable,
+        cwd=tmp_path,
+    )
+    assert re.findall(r"code (\d+)", done.stderr) == ["3", "3", "3"], done.stderr
+    assert done.stderr.count("No space left on device") == 3
+    assert done.stderr.count("Make room") == 3
+
+
+def test_a_run_that_a_full_disk_ended_is_code_3() -> None:
+    for ended in (
+        Outcome(Path("mine"), status="failed", is_disk_full=True),
+        Outcome(Path("mine"), status="failed", is_of_machine=True),
+    ):
+        assert exit_code(ended) == 3
+    assert exit_code(Outcome(Path("mine"), status="failed")) == 1
 
 
 def test_a_hint_that_fails_leaves_the_exit_code(

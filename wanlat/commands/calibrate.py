@@ -16,7 +16,7 @@ from wanlat import options as o
 from wanlat.output import emit, inform, print_table, refuse_to_replace, remark
 from wanlat.running import reporter
 from wanlat.topologies.errors import MachineError, UserError
-from wanlat.topologies.wording import listing
+from wanlat.topologies.wording import in_words, listing
 
 _FORMATS = (".png", ".svg", ".pdf")
 _TITLES = (
@@ -148,8 +148,8 @@ def _draw(document: dict[str, Any], chart: Path | None, *, force: bool) -> None:
         style.save_as(figure, path)
     except (BundleError, OSError) as error:
         if chart is not None:
-            raise MachineError(f"--chart {chart}: {error}") from error
-        remark(f"no chart: {error}")
+            raise MachineError(f"--chart {chart}: {in_words(error)}") from error
+        remark(f"no chart: {in_words(error)}")
         return
     inform(f"chart: {path}")
 

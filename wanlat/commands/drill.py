@@ -17,6 +17,7 @@ from wanlat.commands.measuring import Common, measure, with_common
 from wanlat.commands.settings import adopted, settings, use_bobd, with_options
 from wanlat.commands.shipped import Kind
 from wanlat.output import counted, emit, inform, is_verbose, refuse_to_replace, remark
+from wanlat.remaining import Remaining
 from wanlat.results import show_drills, show_report
 from wanlat.running import (
     Reporter,
@@ -26,6 +27,7 @@ from wanlat.running import (
     reporting,
     run_with_progress,
 )
+from wanlat.suggested import given
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
 
@@ -128,7 +130,7 @@ def run(
             with reporting(ended.directory):
                 emit(document)
         raise typer.Exit(0 if passed else exit_code(ended))
-    left = demand_complete(ended, batch.command)
+    left = demand_complete(ended, batch.command, given(context))
     with reporting(ended.directory):
         passed = show_drills(ended.directory, as_json=common.as_json, verbose=is_verbose())
     inform(f"bundle: {ended.directory}")
@@ -226,7 +228,8 @@ def _run(prepared: PreparedDrill) -> Outcome:
         every_s = _LIVE_EVERY_S if report.is_live else runner.REPORT_INTERVAL_S
         return runner.run(prepared, report, report_interval_s=every_s)
 
-    return run_with_progress(work, "drill", log=True)
+    left = Remaining({prepared.system.name: prepared.stated.total_s}, bound="at most")
+    return run_with_progress(work, "drill", log=True, left=left)
 
 
 def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:

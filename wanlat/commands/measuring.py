@@ -15,7 +15,6 @@ from wanlat.output import inform
 from wanlat.running import (
     heed_interruptions,
     measure_points,
-    run_with_progress,
     with_own_directory,
 )
 from wanlat.topologies.errors import UserError
@@ -143,7 +142,7 @@ def measure(
     how: Mapping[str, Any],
     common: Common,
     unfinished: Unfinished | None,
-    run_one: Callable[[Any], Outcome] | None = None,
+    run_one: Callable[[Any], Outcome],
 ) -> Outcome | MatrixOutcome:
     """Measure a batch: one run, or the points that are left. Raises UserError or MachineError.
 
@@ -168,9 +167,7 @@ def measure(
     heed_interruptions()
     demand_lab(ready.plan, ready.backend)
     ready = with_own_directory(ready, common.out)
-    if run_one is not None:
-        return run_one(ready)
-    return run_with_progress(lambda report: batch.run(ready, report))
+    return run_one(ready)
 
 
 def is_one(batch: Batch, unfinished: Unfinished | None) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
+
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import adopted, use_bobd, with_options
+from wanlat.commands.settings import adopted_one, use_bobd, with_options
 from wanlat.output import counted, emit, inform, print_table, remark
 from wanlat.results import show_report, summaries
 from wanlat.running import demand_complete, leave, measure_points, reporting
+from wanlat.suggested import Given, as_given, given
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 
@@ -24,6 +27,7 @@ _MATRICES = (".csv", ".tsv", ".txt")
 
 
 def place(
+    context: typer.Context,
     matrix: Annotated[
         str,
         o.argument(
@@ -90,7 +94,7 @@ def place(
     Latencies are predicted: the round trips that the system's definition promises, times the RTTs
     of the matrix. --confirm measures some of them and states how far off they are.
     """
-    (system,) = adopted(system)
+    system = adopted_one(system)
     use_bobd(bobd, [system])
 
     from wanlat.experiments.placement.confirm import How
@@ -115,7 +119,9 @@ def place(
     _show(shown, nodes)
     if confirm is not None:
         how = How(samples, replicates, seed, backend, out)
-        _confirm(ranking, topology, confirm, how, jobs, as_json=as_json, verbose=verbose)
+        _confirm(
+            ranking, topology, confirm, how, jobs, given(context), as_json=as_json, verbose=verbose
+        )
     elif as_json:
         emit(shown.model_dump(mode="json"))
 
@@ -155,7 +161,8 @@ def _measured(bundle: Path, system: str) -> dict[str, float]:
     if not round_trips:
         raise UserError(
             f"--from {bundle}: its report has no round trips of {system}. Name the bundle of "
-            f"`wanlat run round-trips --systems {system}`, after `wanlat report` of it."
+            f"`wanlat run round-trips --systems {as_given([system])[0]}`, after `wanlat report` "
+            "of it."
         )
     return {
         endpoint: max(0.0, sum(values) / len(values)) for endpoint, values in round_trips.items()
@@ -201,6 +208,7 @@ def _confirm(
     best: int,
     how: How,
     jobs: int | None,
+    options: Given,
     *,
     as_json: bool,
     verbose: bool,
@@ -210,7 +218,7 @@ def _confirm(
 
     prepared = prepare_confirmation(ranking, topology, best, how)
     ended = measure_points(prepared, None, jobs, None, out=how.directory)
-    document = demand_complete(ended, "run")
+    document = demand_complete(ended, "run", options)
     if document is not None:
         leave(ended, document, as_json)
     with reporting(ended.directory):

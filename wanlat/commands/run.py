@@ -13,14 +13,17 @@ from wanlat.commands.measuring import Common, is_one, measure, with_common
 from wanlat.commands.settings import adopted, axes, settings, timeouts, use_bobd, with_options
 from wanlat.commands.study import STUDIES
 from wanlat.output import inform, remark
-from wanlat.results import next_step, show_report
-from wanlat.running import demand_complete, incomplete, leave, reporting
+from wanlat.remaining import Remaining
+from wanlat.results import show_report
+from wanlat.running import demand_complete, incomplete, leave, reporting, run_with_progress
+from wanlat.suggested import given, next_step
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
-    from wanlat.experiments.session import CaptureWanted
+    from wanlat.experiments.prepare import Prepared
+    from wanlat.experiments.session import CaptureWanted, Outcome
     from wanlat.topologies.model import Topology
 
 
@@ -68,9 +71,9 @@ def run(
             return
     from wanlat.experiments.matrix import MatrixOutcome
 
-    ended = measure(batch, how, common, unfinished)
+    ended = measure(batch, how, common, unfinished, _run)
     if isinstance(ended, MatrixOutcome):
-        document = demand_complete(ended, batch.command)
+        document = demand_complete(ended, batch.command, given(context))
     elif ended.status != "complete":
         taken = f"{ended.measured} of {ended.planned} samples were taken. "
         document = incomplete(ended, taken if ended.planned else "")
@@ -83,10 +86,18 @@ def run(
     inform(f"bundle: {ended.directory}")
     if study is not None and is_one(batch, unfinished):
         with suppress(Exception):  # that there is no hint says nothing of the run
-            is_chosen = common.topology is not None
-            step = next_step(made, study, wanted.topology, is_chosen=is_chosen)
+            step = next_step(made, study, wanted.topology, given(context))
             if step is not None:
                 remark(step)
+
+
+def _run(prepared: Prepared) -> Outcome:
+    from wanlat.experiments.run import estimate
+    from wanlat.experiments.run import run as run_study
+
+    estimates = {subject.name: estimate(prepared, subject) for subject in prepared.subjects}
+    left = Remaining({name: made["at_least_s"]["total"] for name, made in estimates.items()})
+    return run_with_progress(lambda report: run_study(prepared, report), left=left)
 
 
 def _changed(

@@ -129,6 +129,14 @@ def adopted(given: str) -> list[str]:
     return [registry.adopt(name.strip()) for name in given.split(",")]
 
 
+def adopted_one(given: str) -> str:
+    """Return the name of the one system of ``--system``, as `adopted` does. Raises UserError."""
+    name, *others = adopted(given)
+    if others:
+        raise UserError(f"--system {show(given)}: one at a time; give {show(name)} alone.")
+    return name
+
+
 def trust(systems: str | None) -> None:
     """Load the user's own systems of a bundle from the directories that ``--systems`` names.
 

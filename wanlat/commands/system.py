@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -13,7 +14,7 @@ from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.output import emit, inform, show_document, show_list
-from wanlat.topologies.errors import RunFailed, UserError
+from wanlat.topologies.errors import RunFailed, UserError, way_out_of_machine
 from wanlat.topologies.wording import show as show_text
 
 if TYPE_CHECKING:
@@ -137,11 +138,14 @@ def new(
             (directory / file).write_text(content, "utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
+        way_out = way_out_of_machine(error) or (
+            "Call from a directory that you may write to, or name one: "
+            "`wanlat system new DIR/NAME`."
+        )
         raise UserError(
-            f"{show_text(str(directory))} cannot be written: {reason}. Call from a directory that "
-            "you may write to, or name one: `wanlat system new DIR/NAME`."
+            f"{show_text(str(directory))} cannot be written: {reason}. {way_out}"
         ) from error
-    inform(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
+    inform(f"{directory / FILE}: adapt it, then `wanlat system check {quote(name)}`")
 
 
 @app.command()
@@ -150,6 +154,7 @@ def check(
     as_json: o.Json = False,
 ) -> None:
     """Check a definition: all mistakes at once; then start three nodes and make each request."""
+    import shutil
     import tempfile
 
     from pyarrow import parquet
@@ -160,7 +165,7 @@ def check(
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import run as run_study
     from wanlat.probes.protocols import PLANNERS
-    from wanlat.running import heed_interruptions, run_with_progress
+    from wanlat.running import exit_code, heed_interruptions, run_with_progress
     from wanlat.systems import registry
 
     heed_interruptions()  # so that the directory below goes, too
@@ -169,19 +174,30 @@ def check(
     every: list[Any] = [*(known or endpoints_of(system))]
     if not every:
         raise UserError(f"{directory}: `endpoints` has no request to try.")
-    with tempfile.TemporaryDirectory(prefix="wanlat-check-") as place:
-        study = Study(
-            name="check",
-            topology="one-site",
-            systems=[system.name],
-            endpoints=every,
-            samples=1,
-            warmup=0,
-        )
-        prepared = prepare(study, directory=Path(place) / "bundle")
+    study = Study(
+        name="check",
+        topology="one-site",
+        systems=[system.name],
+        endpoints=every,
+        samples=1,
+        warmup=0,
+    )
+    place = Path(tempfile.mkdtemp(prefix=f"wanlat-check-{system.name}-"))
+    is_kept = False
+    try:
+        prepared = prepare(study, directory=place / "bundle")
         demand_lab(prepared.plan, prepared.backend)
+        is_kept = True  # its messages name its logs
         ended = run_with_progress(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
+        is_kept = ended.status != "interrupted" and not (
+            ended.status == "complete" and all(row["outcome"] == "ok" for row in rows)
+        )
+    finally:
+        if not is_kept:
+            shutil.rmtree(place, ignore_errors=True)
+    if ended.status == "interrupted":
+        raise typer.Exit(exit_code(ended))
     order = known or list(system.definition.endpoints)
     rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
     keys = ("endpoint", "outcome", "ms", "error")
@@ -191,5 +207,8 @@ def check(
     ]
     written = [answer | {"ms": answer["ms"] and f"{answer['ms']:.2f}"} for answer in answers]
     show_list(answers if as_json else written, as_json=as_json)
-    if ended.status != "complete" or any(answer["outcome"] != "ok" for answer in answers):
-        raise RunFailed(f"{system.name} did not answer every request as it should.")
+    if is_kept:
+        raise RunFailed(
+            f"{system.name} did not answer every request as it should. Its bundle is kept, with "
+            f"what it logged in logs: {ended.directory}"
+        )

@@ -14,9 +14,8 @@ from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.commands.shipped import Kind
-from wanlat.output import emit, inform, print_table, refuse_to_replace, remark
+from wanlat.output import emit, inform, print_table, refuse_to_replace, remark, unwritable
 from wanlat.topologies import load
-from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Fraction
 from wanlat.topologies.wording import listing
 
@@ -206,6 +205,6 @@ def _write(texts: Mapping[Path, str], *, force: bool) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as problem:
-            raise UserError(f"{path} cannot be written: {problem.strerror}") from None
+            raise unwritable(path, problem) from problem
         if path.suffix == ".sh":
             path.chmod(0o755)

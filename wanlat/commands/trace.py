@@ -10,7 +10,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import adopted, use_bobd, with_options
+from wanlat.commands.settings import adopted_one, use_bobd, with_options
 from wanlat.output import emit, inform, refuse_to_replace
 from wanlat.results import messages_of
 from wanlat.running import (
@@ -97,7 +97,7 @@ def trace(
         with refusing(bundle):
             _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
         return
-    (system,) = adopted(system)
+    system = adopted_one(system)
     use_bobd(bobd, [system])
 
     from wanlat.emulator.doctor import demand_lab

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,8 @@ class Drills:
     options: Mapping[str, Any]
     topology: str | None
     seed: int
+    locate: Callable[[str | Path], str] = str
+    """Where the path of a file leads."""
     count: int = 0
 
     def __call__(
@@ -79,7 +81,7 @@ class Drills:
         scale: float = 1.0,
         seed: int | None = None,
         settings: Mapping[str, Any] | None = None,
-        claims: Sequence[Path] = (),
+        claims: Sequence[str | Path] = (),
     ) -> DrillResult:
         """Run a drill, by its name or the path of its file, and return what came of it.
 
@@ -96,17 +98,17 @@ class Drills:
 
         self.count += 1
         prepared = prepare(
-            changed(load(str(drill), topology=self.topology), settings or {}),
+            changed(load(self.locate(drill), topology=self.topology), settings or {}),
             system=self.system,
             options=self.options,
             scale=scale,
             seed=self.seed if seed is None else seed,
-            claims=claims,
+            claims=[Path(self.locate(file)) for file in claims],
             directory=self.directory / f"drill-{self.count}",
         )
         ended = runner.run(prepared, silent)
         if ended.status == "interrupted":
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(ended.reason)
         report(ended.directory)
         if ended.status != "complete":
             raise RunFailed(

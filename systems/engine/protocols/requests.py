@@ -18,17 +18,13 @@ PLACEHOLDERS = ("{body}", "{key}", "{seq}", "{now}")
 
 
 def _misspelt(value: Any, path: Path = (), *, within: bool) -> Iterator[Finding]:
-    """Find placeholders that are misspelt, or lack the quotes that YAML needs.
+    """Find placeholders that are misspelt.
 
     ``within``: they may be a part of a text, but for the object.
     """
     if isinstance(value, dict):
         for key, inner in value.items():
-            if inner is None and len(value) == 1 and f"{{{key}}}" in PLACEHOLDERS:
-                text = f'without quotes this is a mapping to YAML; write "{{{key}}}"'
-                yield Finding(path, text)
-            else:
-                yield from _misspelt(inner, (*path, key), within=within)
+            yield from _misspelt(inner, (*path, key), within=within)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _misspelt(inner, (*path, index), within=within)
