@@ -201,6 +201,8 @@ def _known(compiled: TemplateExpression, scene: Scene) -> Any:
         value = compiled(**scene)
         if isinstance(value, _Absent):
             str(value)  # raises
+        if isinstance(value, Iterator):  # filters work when their values are taken
+            value = list(value)
     except UndefinedError as error:
         raise NotYetError(f"{error.message}".replace("dict object", "answer")) from error
     except (AttributeError, *_MISTAKES) as error:
