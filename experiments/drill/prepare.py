@@ -23,7 +23,7 @@ from wanlat.experiments.config.study import node_of, set_values, validated
 from wanlat.experiments.drill.claims import Claim, claims_on
 from wanlat.experiments.drill.files import DrillError, find
 from wanlat.experiments.drill.model import Drill, FaultSpec
-from wanlat.experiments.drill.timeline import Stated, scaled, stated
+from wanlat.experiments.drill.timeline import Stated, least_s, scaled, stated
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
 from wanlat.systems import registry
@@ -277,6 +277,11 @@ class PreparedDrill(Setup, Assignment):
     def stated(self) -> Stated:
         """How long it takes at most."""
         return stated(self.drill)
+
+    @property
+    def least_s(self) -> float:
+        """How long it takes at least, in seconds."""
+        return least_s(self.drill)
 
     @property
     def led(self) -> str | None:
