@@ -200,8 +200,10 @@ class Study(_OfAnyKind):
 
     @property
     def has_points(self) -> bool:
-        """Whether it is measured point by point: a matrix, or one point on several clusters."""
-        return self.matrix is not None or self.replicates > 1
+        """Whether it is measured point by point: a matrix, or one point on several clusters, or
+        one that is resumed in its midst.
+        """
+        return self.matrix is not None or self.replicates > 1 or self.kind.is_resumed
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

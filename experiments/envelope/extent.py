@@ -97,18 +97,23 @@ def search_takes(spec: EnvelopeSpec) -> Seconds:
 
 
 def left_s(
-    spec: EnvelopeSpec, chance: random.Random, done: Sequence[bool], took_s: float
+    spec: EnvelopeSpec,
+    chance: random.Random,
+    done: Sequence[bool],
+    took_s: float,
+    resumed: int = 0,
 ) -> tuple[int, float]:
     """Return how many networks are left to be tested, and about how many seconds that takes.
 
-    ``chance`` draws the order of the search; ``done`` are its verdicts so far, which took
-    ``took_s``. Limits are supposed to be in the middle of what verdicts leave open.
+    ``chance`` draws the order of the search; ``done`` are its verdicts so far, of which those after
+    the first ``resumed`` took ``took_s``. Limits are supposed to be in the middle of what verdicts
+    leave open.
     """
     order = chance.getstate()
     known = spec.plan.rehearsed(chance, done, supposed(spec.plan, 0.5))[: len(done)]
     chance.setstate(order)
     answers = spec.plan.rehearsed(chance, done, supposed(spec.plan, 0.5, known))
-    each = [sum(question_takes(spec, question, held)) / 2 for question, held in answers]
-    before_s, after_s = sum(each[: len(done)]), sum(each[len(done) :])
+    times_s = [sum(question_takes(spec, question, held)) / 2 for question, held in answers]
+    before_s, after_s = sum(times_s[resumed : len(done)]), sum(times_s[len(done) :])
     ratio = took_s / before_s if before_s else 1.0
     return len(answers) - len(done), after_s * ratio + spec.kills * sum(_KILL) / 2

@@ -22,6 +22,7 @@ from typing import Any
 
 from wanlat.bundle import documents
 from wanlat.bundle.documents import Envelope, Envelopes, Network, Price, TestedNetwork, Trial
+from wanlat.bundle.read import attempts_before, read_document
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
@@ -46,6 +47,7 @@ from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.errors import MachineLate, RunFailed
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
+from wanlat.topologies.wording import listing
 
 _ORIGIN = "envelope"
 _OBJECTS = 20
@@ -116,6 +118,7 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
             with users:
                 self._users, self._leader = users, cluster.leader()
                 self._fill()
+                self._kept = self._of_earlier_attempts()
                 self._began_s = time.monotonic()
                 self.spec.plan.find(self._decide, self._chance(), self._note)
                 if self.spec.kills:
@@ -130,7 +133,37 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
 
     # -- a network -----------------------------------------------------------------------------
 
+    def _of_earlier_attempts(self) -> list[TestedNetwork]:
+        """Return the networks that have a verdict from an attempt that ended early, in their order.
+
+        The search is the same every time, so that these are the answers to its first questions.
+        """
+        attempts = attempts_before(self.bundle.directory)
+        for attempt in attempts:
+            document = read_document(attempt, Envelopes)
+            systems = document.systems if document is not None else ()
+            for search in systems:
+                kept = [test for test in search.tests if test.verdict is not None]
+                if search.system == self.name and kept and not search.is_complete:
+                    self.session.warn(
+                        f"{len(kept)} networks were tested by earlier attempts, on other clusters; "
+                        f"their samples are in {listing(place.name for place in attempts)}"
+                    )
+                    return kept
+        return []
+
     def _decide(self, question: Question) -> bool:
+        """Return whether the promise holds on a network: as is known, or by testing it."""
+        number = len(self._found.tests)
+        if number < len(self._kept):
+            known = self._kept[number]
+            if (known.network, known.after) == (question.network, question.after):
+                self._found.tests = [*self._found.tests, known]
+                return known.verdict == "holds"
+            self._kept = []  # of another search: nothing more of it is known
+        return self._tested(question)
+
+    def _tested(self, question: Question) -> bool:
         """Test a network until it is known whether the promise holds on it."""
         spec, users = self.spec, self._users
         test = TestedNetwork(
@@ -141,7 +174,8 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
         self._found.tests = [*self._found.tests, test]
         since, held = len(users.shared.ledger.objects()), list[bool]()
         done = [other.verdict == "holds" for other in self._found.tests[:-1]]
-        ahead, ahead_s = left_s(spec, self._chance(), done, time.monotonic() - self._began_s)
+        took_s, known = time.monotonic() - self._began_s, len(self._kept)
+        ahead, ahead_s = left_s(spec, self._chance(), done, took_s, known)
         while (verdict := spec.test.verdict(held)) is None:
             detail = f"{_describe(question, held)}; about {elapsed(ahead_s)} left"
             self.progress("searching", test.number, test.number + ahead, detail)
