@@ -8,6 +8,7 @@ last, are the complete ones.
 from __future__ import annotations
 
 import fcntl
+import glob
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,6 +91,17 @@ def bundles_below(place: Path) -> list[Path]:
     """
     directories = {path.parent for path in place.glob("**/manifest.json")}
     return sorted(path for path in directories if path == place or ASIDE not in path.name)
+
+
+def attempts_before(directory: Path) -> list[Path]:
+    """Return what earlier attempts at a point left beside its bundle, the newest first."""
+    own = f"{directory.name}{ASIDE}"
+    numbers = {
+        int(path.name.removeprefix(own)): path
+        for path in directory.parent.glob(f"{glob.escape(own)}*")
+        if path.name.removeprefix(own).isdecimal()
+    }
+    return [numbers[number] for number in sorted(numbers, reverse=True)]
 
 
 def read_json(path: Path) -> dict[str, Any]:

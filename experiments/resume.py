@@ -154,7 +154,7 @@ def read_unfinished(
     if manifest.kind not in BATCHES:
         raise UserError(
             f"--resume {directory}: that is a bundle of kind {manifest.kind}, which is measured in "
-            "one go: run it again. A study with a `matrix` is resumed point by point."
+            "one go: run it again. A study with a `matrix`, and one of the envelope, is resumed."
         )
     command = BATCHES[manifest.kind].command
     if by not in (None, command):

@@ -1,8 +1,9 @@
 """Runs a study: a fresh lab and cluster for each system, one request after another, a bundle.
 
-And what it would run, and the least time that it takes: nothing is started for that. Requests count
-at the lower bound of their round trips over the nearest WAN link; the rest is what the study
-states, and the least that labs, their calibration and clusters take.
+And what it would run, and how long that takes: nothing is started for that. At least: requests at
+the lower bound of their round trips over the nearest WAN link, what the study states, and the least
+that labs, their calibration and clusters take. At most: of a store and a machine that are slow, and
+of a search, where its limits take the most trials.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from wanlat.experiments.session import (
 )
 from wanlat.experiments.workloads.envelope import EnvelopeWorkload
 from wanlat.experiments.workloads.load import LoadWorkload
-from wanlat.experiments.workloads.pace import Pace, counted
+from wanlat.experiments.workloads.pace import NONE, Pace, Seconds, counted, stated
 from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 from wanlat.experiments.workloads.requests import Workload
 from wanlat.experiments.workloads.rtt_steps import RttStepsWorkload
@@ -120,12 +121,19 @@ def system_of(prepared: Prepared, subject: Subject) -> dict[str, Any]:
     }
 
 
-_START_S = 2.0  # a lab, the calibration of links without jitter, and a cluster
-_JITTER_S = 6.0  # more, to calibrate links with jitter
+_START = Seconds(1.0, 20.0)
+"""A lab, the calibration of links without jitter, and a cluster."""
+_JITTER = Seconds(3.0, 25.0)
+"""More, to calibrate links with jitter."""
+_REPORT = Seconds(0.0, 20.0)
+PARTS = ("start", "stated", "requests")
+"""What the time of a run consists of: labs and clusters, and the report; what a study states; and
+its requests.
+"""
 
 
 def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
-    """Return what is sent to a system of a prepared study, where, and the seconds at least."""
+    """Return what is sent to a system of a prepared study, where, and how long that takes."""
     plan, study, requests = prepared.plan, prepared.study, subject.requests
     known = system_of(prepared, subject)
     bounds: dict[Turn, float | None] = {
@@ -153,31 +161,35 @@ def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
             }
             for turn, bound in bounds.items()
         ],
-        "at_least_s": summed([_times(prepared, subject, bounds)]),
+        "takes_s": summed([_times(prepared, subject, bounds)]),
     }
 
 
-def summed(times: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the seconds of several systems, measured one after another, and their total."""
+def summed(times: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:
+    """Return the seconds of several systems, measured one after another, and their total.
+
+    Of each part what it takes at least, and what it seldom is above.
+    """
     parts = {
-        part: sum(seconds[part] for seconds in times) for part in ("start", "stated", "requests")
+        part: [sum(seconds[part][end] for seconds in times) for end in (0, 1)] for part in PARTS
     }
-    return {part: round(s, 1) for part, s in {**parts, "total": sum(parts.values())}.items()}
+    total = [sum(ends[end] for ends in parts.values()) for end in (0, 1)]
+    return {part: [round(s, 1) for s in ends] for part, ends in {**parts, "total": total}.items()}
 
 
 def _times(
     prepared: Prepared, subject: Subject, bounds: dict[Turn, float | None]
-) -> dict[str, float]:
+) -> dict[str, Seconds]:
     study, requests = prepared.study, subject.requests
     links = [way for link in prepared.plan.wan_links for way in (link.forward, link.backward)]
-    start_s = _START_S + _JITTER_S * any(way.jitter_ns for way in links)
-    stated_s = study.resources.idle.s if study.resources else 0.0
+    start = _START.plus(_JITTER if any(way.jitter_ns for way in links) else NONE).plus(_REPORT)
+    idle_s = study.resources.idle.s if study.resources else 0.0
     by_endpoint = {turn[0]: bound or 0.0 for turn, bound in bounds.items()}
     pace = Pace(by_endpoint, _nearest_ms(prepared.plan, prepared.target) / 1000)
-    kind_s, sent_s = WORKLOADS[type(study.kind)].least_s(study.kind, requests, pace)
+    kind, sent = WORKLOADS[type(study.kind)].takes(study.kind, requests, pace)
     if (fill := study.prefill) is not None:
-        sent_s += fill.total / fill.writers * pace.write_s(requests)
-    return {"start": start_s, "stated": stated_s + kind_s, "requests": sent_s}
+        sent = sent.plus(pace.writing(requests).times(fill.total / fill.writers))
+    return {"start": start, "stated": stated(idle_s).plus(kind), "requests": sent}
 
 
 def _nearest_ms(plan: Plan, target: str) -> float:

@@ -200,8 +200,10 @@ class Study(_OfAnyKind):
 
     @property
     def has_points(self) -> bool:
-        """Whether it is measured point by point: a matrix, or one point on several clusters."""
-        return self.matrix is not None or self.replicates > 1
+        """Whether it is measured point by point: a matrix, or one point on several clusters, or
+        one that is resumed in its midst.
+        """
+        return self.matrix is not None or self.replicates > 1 or self.kind.is_resumed
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -342,7 +344,13 @@ def changed(
     each_system = list(axes.pop(SYSTEMS, ()))
     if each_system:
         settings[SYSTEMS] = each_system
-    raw = set_values(study.to_dict(), settings)
+    raw = study.to_dict()
+    if isinstance(named := settings.get(SYSTEMS), list):
+        # What is not measured is not looked at.
+        options = {name: own for name, own in raw.get("options", {}).items() if name in named}
+        raw["options"] = options
+    raw = set_values(raw, settings)
+    _check_options(settings, raw[SYSTEMS])
     grids = _grids(study, settings, axes, raw[SYSTEMS])
     if each_system and not any(grids):
         grids = [{SYSTEMS: each_system}]
@@ -356,13 +364,34 @@ def changed(
     return validated(f"Study {study.name}", raw, Study, of_points)
 
 
+def _check_options(settings: Values, systems: Any) -> None:
+    """Raise UserError for an option that is set of a system which is not measured."""
+    for name in settings:
+        kind, _, inner = name.partition(".")
+        system = inner.partition(".")[0]
+        if kind == "options" and system and isinstance(systems, list) and system not in systems:
+            raise UserError(
+                f"`{name}` is set, and {system} is not measured{did_you_mean(system, systems)}, "
+                f"only {listing(systems)}. Name it with --systems, or leave the option out."
+            )
+
+
 def _grids(
     study: Study, settings: Values, axes: Mapping[str, Sequence[Any]], systems: Any
 ) -> list[dict[str, Any]]:
-    """Return the grids of the systems that are chosen, without what is set and with what varies."""
+    """Return the grids of the systems that are chosen, without what is set and with what varies.
+
+    Without options of those that are not.
+    """
     grids: list[dict[str, Any]] = []
+    dropped = [name for name in study.systems if name not in systems]
     for _, own, excluded in list(parts(study.matrix or ())) or [((), {}, [])]:
-        left = {name: values for name, values in own.items() if not _is_set(name, settings)}
+        left = {
+            name: values
+            for name, values in own.items()
+            if not _is_set(name, settings)
+            and not any(name.startswith(f"options.{system}.") for system in dropped)
+        }
         if SYSTEMS in own and isinstance(systems, list):
             left[SYSTEMS] = [name for name in own[SYSTEMS] if name in systems]
             if not left[SYSTEMS]:

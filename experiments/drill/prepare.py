@@ -23,7 +23,7 @@ from wanlat.experiments.config.study import node_of, set_values, validated
 from wanlat.experiments.drill.claims import Claim, claims_on
 from wanlat.experiments.drill.files import DrillError, find
 from wanlat.experiments.drill.model import Drill, FaultSpec
-from wanlat.experiments.drill.timeline import Stated, scaled, stated
+from wanlat.experiments.drill.timeline import Stated, least_s, scaled, stated
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
 from wanlat.systems import registry
@@ -121,12 +121,12 @@ def assign(
         if mistakes:
             raise Misfit(drill.name, mistakes)
 
-    subject, index = registry.get(system), ("systems", drill.systems.index(system))
+    subject = registry.get(system)
     with at("options", system):
         chosen = subject.parse_options(drill.options.get(system))
     end()
     objects = objects_of(subject, chosen)
-    with at(*index):
+    with at("systems"):
         if objects is None:
             raise UserError(
                 f"a drill writes, reads and removes objects, and the definition of {show(system)} "
@@ -214,36 +214,45 @@ def findings(drill: Drill, topology: str) -> Iterator[Finding]:
             reported.update(misfit.findings)
 
 
-def load(name_or_path: str, *, topology: str | None = None) -> Drill:
-    """Return the drill of that name, or in the file at that path.
+def load(
+    name_or_path: str,
+    *,
+    topology: str | None = None,
+    systems: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Drill:
+    """Return the drill of that name, or in the file at that path, as it is to be run.
 
-    ``topology`` takes the place of the file's own. A topology that the file names by a path is
-    taken from where the file is. The file by itself is checked first; if all of that is
-    right, names of nodes and faults' settings are checked on the topology. Raises DrillError with
-    every mistake.
+    ``topology`` takes the place of the file's own, and ``systems`` that of its systems: the
+    options of others are left out; then parameters are set by ``settings``, dotted for inner keys.
+    A topology that the file names by a path is taken from where the file is. The file by itself is
+    checked first; if all of that is right, names of nodes and faults' settings are checked for what
+    is to be run, and for nothing else. Raises DrillError with every mistake, and UserError where it
+    is one of ``settings``.
     """
-    path = find(name_or_path)
+    path, own_systems = find(name_or_path), (settings or {}).get("systems")
+    systems = systems or (own_systems if isinstance(own_systems, list) else ())
 
-    def its_topology(drill: Drill) -> str:
+    def chosen(drill: Drill) -> Drill:
         near, own = path.parent / drill.topology, drill.topology
         own = str(near) if own.endswith((".yaml", ".yml")) and near.exists() else own
-        return topology or own
+        drill = drill.model_copy(update={"topology": topology or own})
+        return drill if not systems else on_systems(drill, systems)
 
-    drill = load_yaml_model(
-        path, Drill, also=lambda _, read: findings(read, its_topology(read)), error=DrillError
-    )
-    return drill.model_copy(update={"topology": its_topology(drill)})
+    def wrong(_: object, read: Drill) -> Iterator[Finding]:
+        made = chosen(read)
+        return findings(made, made.topology)
 
-
-def changed(drill: Drill, settings: Mapping[str, Any]) -> Drill:
-    """Return a drill with parameters set to values; dotted for inner keys.
-
-    Raises UserError, which lists every mistake.
-    """
     if not settings:
-        return drill
-    raw = set_values(drill.to_dict(), settings)
-    return validated(f"Drill {drill.name}", raw, Drill, lambda made: findings(made, made.topology))
+        return chosen(load_yaml_model(path, Drill, also=wrong, error=DrillError))
+    raw = set_values(chosen(load_yaml_model(path, Drill, error=DrillError)).to_dict(), settings)
+    return validated(f"Drill {raw['name']}", raw, Drill, lambda made: findings(made, made.topology))
+
+
+def on_systems(drill: Drill, systems: Sequence[str]) -> Drill:
+    """Return a drill for these systems alone, with its options of those."""
+    options = {name: own for name, own in drill.options.items() if name in systems}
+    return drill.model_copy(update={"systems": [*systems], "options": options})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,6 +277,11 @@ class PreparedDrill(Setup, Assignment):
     def stated(self) -> Stated:
         """How long it takes at most."""
         return stated(self.drill)
+
+    @property
+    def least_s(self) -> float:
+        """How long it takes at least, in seconds."""
+        return least_s(self.drill)
 
     @property
     def led(self) -> str | None:
@@ -311,13 +325,8 @@ def prepare(
     """
     subject = registry.get(system)
     of_system = {**drill.options.get(system, {}), **(options or {})}
-    changes: dict[str, Any] = {
-        "seed": drill.seed if seed is None else seed,
-        # Of other systems than the drill's its options are the defaults.
-        "systems": list(dict.fromkeys([*drill.systems, system])),
-        "options": {system: of_system},
-    }
-    drill = drill.model_copy(update=changes)
+    changes = {"seed": drill.seed if seed is None else seed, "options": {system: of_system}}
+    drill = on_systems(drill, [system]).model_copy(update=changes)
     wanted = scaled(drill, scale)
     made = (topologies or {}).get(wanted.topology) or load_topology(wanted.topology)
     plan = resolve(made)

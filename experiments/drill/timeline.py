@@ -24,6 +24,7 @@ CALIBRATION_S = 45.0
 RECALIBRATION_S = 30.0
 """Until links that were broken are measured again; most of it passes in phase `after`."""
 _LAB_S = 15.0  # to make it
+_LEAST_LAB_S = 3.0  # and calibrate it, and start a cluster, and again after every node was ended
 _GRACE_S = 5.0  # until what is told to end has ended
 _REPORT_S = 30.0
 
@@ -133,6 +134,11 @@ def stated(drill: Drill) -> Stated:
         restarted=timeouts.verify_after_restart.s + _GRACE_S,
         report=_REPORT_S,
     )
+
+
+def least_s(drill: Drill) -> float:
+    """Return how long a drill takes at least on one system: its phases, and a network for them."""
+    return _LEAST_LAB_S + WARMUP_S + spans(drill.phases)[-1].until_ns / 1e9
 
 
 class Overdue(RunFailed):

@@ -90,6 +90,13 @@ class SequentialTest:
             return "holds" if evidence > 0 else "fails"
         return "undecided" if len(held) >= self.most else None
 
+    def trials(self, held: bool, astray: int = 0) -> int:
+        """Return how many trials a verdict takes; the first ``astray`` of them go the other way."""
+        results = [not held] * astray
+        while self.verdict(results) is None:
+            results.append(held)
+        return len(results)
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -126,6 +133,7 @@ class Limit:
 Search = Generator[Question, bool, T]
 """Yields questions, is sent whether the promise holds, and returns what it found."""
 Decide = Callable[[Question], bool]
+Answer = tuple[Question, bool]
 
 
 @dataclass(frozen=True)
@@ -234,6 +242,21 @@ class SearchPlan:
     def near(self) -> Network:
         """The network on which most is promised."""
         return Network(rtt_ms=self.axes[0].low)
+
+    def rehearsed(
+        self, chance: random.Random, known: Sequence[bool], supposed: Decide
+    ) -> list[Answer]:
+        """Return a search's questions with their answers: those known, then those supposed."""
+        answers: list[Answer] = []
+
+        def decide(question: Question) -> bool:
+            place = len(answers)
+            held = known[place] if place < len(known) else supposed(question)
+            answers.append((question, held))
+            return held
+
+        self.find(decide, chance)
+        return answers
 
     def find(
         self,

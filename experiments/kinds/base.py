@@ -33,6 +33,8 @@ class StudyKind(YamlModel):
     """Whether it takes the study's `samples`."""
     records_packets: ClassVar[bool] = False
     """Whether packets are recorded unless the user wants none."""
+    is_resumed: ClassVar[bool] = False
+    """Whether a run that ended early goes on where it was: then one run is a point by itself."""
     instead: ClassVar[Mapping[str, str]] = {}
     """What is set in place of the options `rtt` and `jitter`, where it changes the links itself."""
 

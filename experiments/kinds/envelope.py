@@ -123,6 +123,7 @@ class EnvelopeSpec(StudyKind):
     )
     needs_objects = True
     takes_samples = False
+    is_resumed = True
     instead: ClassVar = {"rtt": "envelope.rtt.high=500ms", "jitter": "envelope.jitter.high=500ms"}
 
     promise: PromiseSpec = Field(default=PromiseSpec(), description="What must hold")

@@ -22,6 +22,7 @@ from typing import Any
 
 from wanlat.bundle import documents
 from wanlat.bundle.documents import Envelope, Envelopes, Network, Price, TestedNetwork, Trial
+from wanlat.bundle.read import attempts_before, read_document
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
@@ -29,30 +30,31 @@ from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.drill.clients import FILL_OWNER, Load, fill, verify
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import Place
+from wanlat.experiments.envelope.extent import NEAR_S, left_s, search_takes, settle_s
 from wanlat.experiments.envelope.price import kill_leader, measure_idle, patience_s
 from wanlat.experiments.envelope.search import Limit, Question
 from wanlat.experiments.envelope.trial import Users, run_trial
 from wanlat.experiments.kinds.envelope import EnvelopeSpec
 from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker
-from wanlat.experiments.workloads.pace import Pace
+from wanlat.experiments.workloads.pace import NONE, Pace, Seconds
 from wanlat.experiments.workloads.requests import Workload, wait_until
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
+from wanlat.systems.engine.progress import elapsed
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.errors import MachineLate, RunFailed
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
+from wanlat.topologies.wording import listing
 
 _ORIGIN = "envelope"
 _OBJECTS = 20
 """That are there to be read before anything is tested."""
-_NEAR_S, _WELL_WITHIN_S = 0.2, 15.0
-"""How long a cluster is near before each trial, and how long it may take to be well there."""
+_WELL_WITHIN_S = 15.0
+"""How long a cluster may take to be well when it is near."""
 _VERIFY_S = 60.0
-_SETTLE_RTTS = 4
-"""TCP's timer runs out once or twice, then comes the answer, and that of what waited for it."""
 _AGAIN = 8
 """Trials in a row that a late network may spoil."""
 
@@ -68,9 +70,14 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
     """One system's part of a study of the operating envelope."""
 
     @classmethod
-    def least_s(cls, spec: EnvelopeSpec, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
-        """Return the time of a trial of each axis at its two ends, and in between."""
-        return 3 * len(spec.plan.axes) * (spec.settle.s + spec.promise.window.s), 0.0
+    def takes(
+        cls,
+        spec: EnvelopeSpec,
+        requests: RequestPlan,  # noqa: ARG003
+        pace: Pace,  # noqa: ARG003
+    ) -> tuple[Seconds, Seconds]:
+        """Return how long the search takes, wherever the limits are."""
+        return search_takes(spec), NONE
 
     @property
     def tolerance(self) -> Tolerance:
@@ -111,17 +118,52 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
             with users:
                 self._users, self._leader = users, cluster.leader()
                 self._fill()
-                chance = random.Random(f"{prepared.seed}/envelope")
-                self.spec.plan.find(self._decide, chance, self._note)
+                self._kept = self._of_earlier_attempts()
+                self._began_s = time.monotonic()
+                self.spec.plan.find(self._decide, self._chance(), self._note)
                 if self.spec.kills:
                     self._find_price()
             self._found.is_complete = True
             self._write()
         cluster.check()
 
+    def _chance(self) -> random.Random:
+        """Return what draws the order of the search, from the beginning."""
+        return random.Random(f"{self.prepared.seed}/envelope")
+
     # -- a network -----------------------------------------------------------------------------
 
+    def _of_earlier_attempts(self) -> list[TestedNetwork]:
+        """Return the networks that have a verdict from an attempt that ended early, in their order.
+
+        The search is the same every time, so that these are the answers to its first questions.
+        """
+        attempts = attempts_before(self.bundle.directory)
+        for attempt in attempts:
+            document = read_document(attempt, Envelopes)
+            systems = document.systems if document is not None else ()
+            for search in systems:
+                kept = [test for test in search.tests if test.verdict is not None]
+                if search.system == self.name and kept and not search.is_complete:
+                    self.session.warn(
+                        f"{len(kept)} networks were tested by earlier attempts, on other clusters; "
+                        f"their samples are in {listing(place.name for place in attempts)}"
+                    )
+                    return kept
+        return []
+
     def _decide(self, question: Question) -> bool:
+        """Return whether the promise holds on a network: as is known, or by testing it."""
+        number = len(self._found.tests)
+        if number < len(self._kept):
+            known = self._kept[number]
+            if (known.network, known.after) == (question.network, question.after):
+                self._found.tests = [*self._found.tests, known]
+                return known.verdict == "holds"
+            self._kept = []  # of another search: nothing more of it is known
+        return self._tested(question)
+
+    def _tested(self, question: Question) -> bool:
         """Test a network until it is known whether the promise holds on it."""
         spec, users = self.spec, self._users
         test = TestedNetwork(
@@ -131,8 +173,12 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
         )
         self._found.tests = [*self._found.tests, test]
         since, held = len(users.shared.ledger.objects()), list[bool]()
+        done = [other.verdict == "holds" for other in self._found.tests[:-1]]
+        took_s, known = time.monotonic() - self._began_s, len(self._kept)
+        ahead, ahead_s = left_s(spec, self._chance(), done, took_s, known)
         while (verdict := spec.test.verdict(held)) is None:
-            self.progress("searching", test.number, None, _describe(question, held))
+            detail = f"{_describe(question, held)}; about {elapsed(ahead_s)} left"
+            self.progress("searching", test.number, test.number + ahead, detail)
             trial = self._trial(question, test)
             held.append(trial.held)
             test.trials = [*test.trials, trial]
@@ -162,9 +208,9 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
             if test.measured_rtt_ms is None:
                 self._measure(question.network, test)
             constant = {"rtt_ms": question.network.rtt_ms, "rtt_step": test.number}
-            settle_s = self._settle_s(question)
+            settles_s = self._settle_s(question)
             allowed_ns = 1e6 * errors.allowed_ms
-            came = run_trial(self._users, constant, settle_s, self._link, allowed_ns)
+            came = run_trial(self._users, constant, settles_s, self._link, allowed_ns)
             span_ns, self._is_well = (came.since_ns, time.monotonic_ns()), came.broken is None
             late_ns = lab.lateness.during(*span_ns)
             if (late_ns is None or late_ns <= allowed_ns) and not (came.is_disturbed and left):
@@ -181,10 +227,7 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
         As long as the study has it, and until connections know how far apart their ends are. From
         beyond, until the promise has to hold again: what takes longer is hysteresis.
         """
-        settle_s = max(self.spec.settle.s, _SETTLE_RTTS * question.network.rtt_ms / 1000)
-        if question.after is not None:
-            settle_s += self.spec.promise.recovery.s + 2 * question.after.rtt_ms / 1000
-        return settle_s
+        return settle_s(self.spec, question)
 
     def _measure(self, network: Network, test: TestedNetwork) -> None:
         """Measure the RTT, where neither jitter nor loss is in the way."""
@@ -204,11 +247,11 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
         near = self.spec.plan.near
         self._change(self._lab, near)
         if self._is_well and self._leader == self._cluster.leader():
-            wait_until(self._lab, time.monotonic() + _NEAR_S + near.rtt_ms / 1000)
+            wait_until(self._lab, time.monotonic() + NEAR_S + near.rtt_ms / 1000)
             return
         until_s = time.monotonic() + _WELL_WITHIN_S
         while True:
-            with self._users.sending([("near", _NEAR_S)], {"rtt_ms": near.rtt_ms}, few=True) as few:
+            with self._users.sending([("near", NEAR_S)], {"rtt_ms": near.rtt_ms}, few=True) as few:
                 few.finish()
             if few.broken("near", 1.0) is None:
                 self._is_well = True

@@ -34,7 +34,7 @@ from wanlat.experiments.kinds.load import LoadSpec
 from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker, Schedule, Sender, Workers, expired
 from wanlat.experiments.session import requested_rtt_ms
-from wanlat.experiments.workloads.pace import Pace
+from wanlat.experiments.workloads.pace import NONE, Pace, Seconds, stated
 from wanlat.experiments.workloads.requests import STAGES, Workload
 from wanlat.probes.load import End, Generator, LoadJob
 from wanlat.probes.one_key import Overwrites
@@ -296,9 +296,9 @@ class LoadWorkload(Workload[LoadSpec]):
     """One system's part of a study of mixed load."""
 
     @classmethod
-    def least_s(cls, spec: LoadSpec, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
+    def takes(cls, spec: LoadSpec, requests: RequestPlan, pace: Pace) -> tuple[Seconds, Seconds]:  # noqa: ARG003
         """Return how long it is idle and loaded."""
-        return spec.idle.s + spec.duration.s, 0.0
+        return stated(spec.idle.s + spec.duration.s, late_s=2 * _AFTER_NS / 1e9), NONE
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Probe alone, then beside the load; and write down what came of both."""

@@ -18,7 +18,7 @@ from wanlat.experiments.config.workloads import BUCKET, PrefillSpec
 from wanlat.experiments.kinds.reclaim import ReclaimSpec, ranges
 from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker, is_not_found
-from wanlat.experiments.workloads.pace import Pace
+from wanlat.experiments.workloads.pace import Pace, Seconds, stated
 from wanlat.experiments.workloads.prefill import READ_BACK_BYTES, Filling, reading, run_load_job
 from wanlat.experiments.workloads.requests import Workload
 from wanlat.probes.header import Header
@@ -42,10 +42,10 @@ class ReclaimWorkload(Workload[ReclaimSpec]):
     """One system's part of a study of disk space that is given back."""
 
     @classmethod
-    def least_s(cls, spec: ReclaimSpec, requests: RequestPlan, pace: Pace) -> tuple[float, float]:
-        """Return how long it waits and watches, and the time to write the objects."""
-        written_s = spec.objects / spec.workers * pace.write_s(requests)
-        return spec.settle.s + spec.watch.s, written_s
+    def takes(cls, spec: ReclaimSpec, requests: RequestPlan, pace: Pace) -> tuple[Seconds, Seconds]:
+        """Return how long it waits and watches, and the time to write and remove objects."""
+        count = (spec.objects + spec.removed) / spec.workers
+        return stated(spec.settle.s + spec.watch.s), pace.writing(requests).times(count)
 
     def fill(self, lab: Lab, spawn: Spawn, cluster: Cluster) -> None:
         """Write the objects."""

@@ -24,7 +24,7 @@ from wanlat.experiments.program_overhead import note_overhead
 from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
 from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
-from wanlat.experiments.workloads.pace import Pace, counted
+from wanlat.experiments.workloads.pace import NONE, Pace, Seconds, counted
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.fewer import fewer_measured
@@ -85,13 +85,15 @@ class Workload(Generic[K]):
         return [cls(prepared, subject, recording) for subject in prepared.subjects]
 
     @classmethod
-    def least_s(cls, spec: K, requests: RequestPlan, pace: Pace) -> tuple[float, float]:  # noqa: ARG003
-        """Return the seconds that a study states, and those of its requests, at least."""
+    def takes(cls, spec: K, requests: RequestPlan, pace: Pace) -> tuple[Seconds, Seconds]:  # noqa: ARG003
+        """Return how long it takes by what a study states, and how long its requests take."""
         plan, budget = requests.plan(), requests.study.budget
         longest_s = budget.time.s if budget and budget.time else float("inf")
-        by_turn = counted(plan.measure).items()
-        measured_s = (min(count * pace.one_s(turn[0]), longest_s) for turn, count in by_turn)
-        return 0.0, pace.all_s((*plan.prepare, *plan.warmup)) + sum(measured_s)
+        sent = pace.preparing(plan.prepare).plus(pace.all(plan.warmup))
+        for (endpoint, _), count in counted(plan.measure).items():
+            every = pace.one(endpoint).times(count)
+            sent = sent.plus(Seconds(*(min(seconds, longest_s) for seconds in every)))
+        return NONE, sent
 
     @property
     def tolerance(self) -> Tolerance:

@@ -25,7 +25,7 @@ from wanlat.experiments.kinds.round_trips import IDLE, RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording
-from wanlat.experiments.workloads.pace import Pace
+from wanlat.experiments.workloads.pace import Pace, Seconds, stated
 from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
 from wanlat.experiments.workloads.resampling import Resampling
 from wanlat.probes.oneshot import Oneshot, OnSample
@@ -37,7 +37,7 @@ from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration
 
 _ORIGIN = "rtt step"
-_STEP_S = 0.5  # to calibrate an RTT step
+_STEP = Seconds(0.4, 3.0)  # to calibrate an RTT step
 _ALLOWED_TO_FAIL = 1 / 3
 
 T = TypeVar("T")
@@ -115,14 +115,17 @@ class RttStepsWorkload(Workload[RoundTripsSpec]):
         ]
 
     @classmethod
-    def least_s(
+    def takes(
         cls, spec: RoundTripsSpec, requests: RequestPlan, pace: Pace
-    ) -> tuple[float, float]:
+    ) -> tuple[Seconds, Seconds]:
         """Return how long the steps settle and are calibrated, and the time of their requests."""
         stepped = requests.plan_of_steps()
         first = (*stepped.steps[0].warmup, *stepped.steps[0].measure)
-        sent_s = spec.repeats * sum(pace.all_s(first, rtt.s) for rtt in spec.rtts)
-        return spec.total_steps * (spec.settle.s + _STEP_S), pace.all_s(stepped.prepare) + sent_s
+        sent = pace.preparing(stepped.prepare, 0.0)  # all sites are together then
+        for rtt in spec.rtts:
+            sent = sent.plus(pace.all(first, rtt.s).times(spec.repeats))
+        step = stated(spec.settle.s).plus(_STEP)
+        return step.times(spec.total_steps), sent
 
     @property
     def tolerance(self) -> Tolerance:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.systems.engine.arguments import listed
 from wanlat.systems.engine.defined import DefinedSystem
 from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
@@ -17,7 +18,7 @@ from wanlat.systems.engine.protocols import PROTOCOLS, Api, Place, Protocol, S3T
 from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, encoded, send, sign
 from wanlat.systems.engine.scene import Node, at
 from wanlat.systems.engine.steps import Http, Step
-from wanlat.systems.engine.text import evaluate, fill, filled, render
+from wanlat.systems.engine.text import NotYetError, evaluate, fill, filled, judge, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import in_words, listing, show
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from wanlat.emulator.process import Process
 
 _BUCKET_S = 30.0
-_ABSENT = object()
 
 
 class Cluster:
@@ -264,19 +264,23 @@ class Cluster:
         return self._judged(step, {**scene, "answer": answer}, name)
 
     def _judged(self, step: Step, scene: dict[str, Any], name: str) -> str | None:
-        """Return what is wrong with an answer; keep what is to be known of it."""
+        """Return what is wrong with an answer, or not in it yet; keep what is to be known of it."""
+
+        def of_answer(expression: str) -> Any:
+            try:
+                return judge(expression, scene)
+            except NotYetError as lack:
+                raise NoAnswer(f"`{expression}` has no value yet: {lack}, in {answer}") from lack
+
+        answer = json.dumps(scene["answer"])[:200]
         if step.missing is not None:
-            missing = [n for n in evaluate(step.missing, scene, lenient=True) if n != name]
+            missing = [n for n in listed(of_answer(step.missing)) if n != name]
             if missing:
                 return f"it does not see {listing(missing)}"
-        if step.where is not None and not evaluate(step.where, scene, lenient=True):
-            answer = json.dumps(scene["answer"])
-            return f"`{step.where}` does not hold of its answer {answer[:200]}"
+        if step.where is not None and not of_answer(step.where):
+            return f"`{step.where}` does not hold of its answer {answer}"
         for fact, expression in step.facts.items():
-            value = evaluate(expression, scene, lenient=True, absent=_ABSENT)
-            if value is _ABSENT:
-                return f"its answer has no `{expression}`"
-            setattr(scene["node"].facts, fact, value)
+            setattr(scene["node"].facts, fact, of_answer(expression))
         return None
 
     def _connect(self, name: str, port: int) -> None:

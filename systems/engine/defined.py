@@ -293,9 +293,13 @@ class DefinedSystem:
         """Raise UserError when the store cannot run on these nodes with these options."""
         count, names = len(plan.nodes), [node.name for node in plan.nodes]
         if not self.min_nodes <= count <= self.max_nodes:
+            wanted = f"{self.min_nodes} to {self.max_nodes} nodes"
+            if self.min_nodes == self.max_nodes:
+                wanted = f"{self.min_nodes} node{'s' * (self.min_nodes > 1)} and no others"
             raise UserError(
-                f"{self.title} runs on {self.min_nodes} to {self.max_nodes} nodes here, and "
-                f"topology {plan.name} has {count}. Choose another topology or another system."
+                f"{self.title} runs on {wanted} here, and topology {plan.name} has {count}. Choose "
+                "another topology (`wanlat topology list` has how many nodes each has) or another "
+                "system."
             )
         for name, option in self.definition.options.items():
             node = getattr(options, name)

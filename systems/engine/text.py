@@ -10,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
-from jinja2 import ChainableUndefined, Environment, StrictUndefined, TemplateError, Undefined, nodes
+from jinja2 import Environment, StrictUndefined, TemplateError, Undefined, UndefinedError, nodes
+from jinja2.environment import TemplateExpression
+from jinja2.meta import find_undeclared_variables
 from pydantic import AfterValidator, StrictStr
 
 from wanlat.topologies.errors import UserError
@@ -51,28 +53,192 @@ def _environment(undefined: type[Undefined]) -> Environment:
 
 
 _STRICT = _environment(StrictUndefined)
-# Of an answer somebody else has written: what it lacks is false, and no mistake of the definition.
-_LENIENT = _environment(ChainableUndefined)
+_MISTAKES = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError)
 
 
 # -- expressions -----------------------------------------------------------------------------
 
 
 @cache
-def _compiled(expression: str, lenient: bool) -> Any:
-    environment = _LENIENT if lenient else _STRICT
-    return environment.compile_expression(expression, undefined_to_none=False)
+def _compiled(expression: str) -> TemplateExpression:
+    return _STRICT.compile_expression(expression, undefined_to_none=False)
 
 
-def evaluate(expression: str, scene: Scene, *, lenient: bool = False, absent: object = None) -> Any:
-    """Return an expression's value; ``lenient``: ``absent`` for what an answer lacks. UserError."""
+def evaluate(expression: str, scene: Scene) -> Any:
+    """Return an expression's value. Raises UserError."""
     try:
-        value = _compiled(expression, lenient)(**scene)
-        if isinstance(value, Undefined) and not lenient:
+        value = _compiled(expression)(**scene)
+        if isinstance(value, Undefined):
             str(value)  # raises, naming what is undefined
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+    except _MISTAKES as error:
         raise UserError(f"The expression {show(expression)} has no value: {error}.") from error
-    return absent if isinstance(value, Undefined) else value
+    return value
+
+
+# -- expressions over an answer --------------------------------------------------------------
+
+
+class NotYetError(Exception):
+    """An answer has not got what an expression needs of it. The message is what it lacks."""
+
+
+class _Absent(StrictUndefined):
+    """What an answer lacks, or has null for.
+
+    So is what lies in it. As a condition it is false; what else is done with it raises.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __getitem__(self, _: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:  # type: ignore[override]  # where a list is searched
+        return False
+
+
+_EXPLICIT = ("default", "d", "defined", "undefined", "none")
+"""Filters and tests by which a definition states what to take where an answer lacks something."""
+_REFUSE = object()
+
+
+def _demanding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter or test of Jinja's that takes nothing in place of what is absent."""
+    place = int(hasattr(function, "jinja_pass_arg"))  # after the environment
+
+    @wraps(function)
+    def demanding(*arguments: Any, **named: Any) -> Any:
+        if isinstance(arguments[place], _Absent):
+            str(arguments[place])  # raises
+        return function(*arguments, **named)
+
+    return demanding
+
+
+def _number(convert: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return the filter `int` or `float`: Jinja's takes 0 for what is no number."""
+
+    def number(value: Any, default: Any = _REFUSE) -> Any:
+        try:
+            return convert(value)
+        except _MISTAKES:
+            if default is _REFUSE:
+                raise
+            return default
+
+    return number
+
+
+def _whole(value: Any) -> int:
+    return int(float(value)) if isinstance(value, str) and "." in value else int(value)
+
+
+def _of_answers() -> Environment:
+    made = _environment(_Absent)
+    made.filters |= {"int": _number(_whole), "float": _number(float)}
+    every: tuple[dict[str, Any], ...] = (made.filters, made.tests)
+    for functions in every:
+        for name in functions.keys() - set(_EXPLICIT):
+            functions[name] = _demanding(functions[name])
+    made.tests["none"] = lambda value: value is None or isinstance(value, _Absent)
+    return made
+
+
+_OF_ANSWERS = _of_answers()
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """An expression over an answer: a connective with its operands, or what Jinja evaluates."""
+
+    connective: type[nodes.Expr] | None = None
+    operands: tuple[_Judged, ...] = ()
+    compiled: TemplateExpression | None = None
+
+    @classmethod
+    def parsed(cls, tree: nodes.Expr) -> _Judged:
+        match tree:
+            case nodes.And(left=left, right=right) | nodes.Or(left=left, right=right):
+                return cls(type(tree), (cls.parsed(left), cls.parsed(right)))
+            case nodes.Not(node=inner):
+                return cls(nodes.Not, (cls.parsed(inner),))
+            case nodes.CondExpr(test=test, expr1=then, expr2=nodes.Expr() as other):
+                return cls(nodes.CondExpr, (cls.parsed(test), cls.parsed(then), cls.parsed(other)))
+        body: list[nodes.Node] = [nodes.Assign(nodes.Name("result", "store"), tree, lineno=1)]
+        template = _OF_ANSWERS.from_string(nodes.Template(body, lineno=1))
+        return cls(compiled=TemplateExpression(template, undefined_to_none=False))
+
+    def value(self, scene: Scene) -> Any:
+        """Return its value. Raises NotYetError where that rests on what is absent.
+
+        Connectives are Kleene's: what is absent or true is true, not absent is absent.
+        """
+        if self.compiled is not None:
+            return _known(self.compiled, scene)
+        first, *others = self.operands
+        if self.connective is nodes.Not:
+            return not first.value(scene)
+        if self.connective is nodes.CondExpr:
+            return others[0 if first.value(scene) else 1].value(scene)
+        is_either = self.connective is nodes.Or
+        try:
+            value = first.value(scene)
+        except NotYetError:
+            value = others[0].value(scene)
+            if bool(value) is not is_either:
+                raise
+            return value
+        return value if bool(value) is is_either else others[0].value(scene)
+
+
+def _known(compiled: TemplateExpression, scene: Scene) -> Any:
+    try:
+        value = compiled(**scene)
+        if isinstance(value, _Absent):
+            str(value)  # raises
+        if isinstance(value, Iterator):  # filters work when their values are taken
+            value = list(value)
+    except UndefinedError as error:
+        raise NotYetError(f"{error.message}".replace("dict object", "answer")) from error
+    except (AttributeError, *_MISTAKES) as error:
+        raise NotYetError(str(error)) from error
+    return value
+
+
+def _without_null(answer: Any) -> Any:
+    """Return an answer with what is absent in the place of every null."""
+    if isinstance(answer, Mapping):
+        return {key: _without_null(value) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [_without_null(value) for value in answer]
+    return _Absent("it has null there") if answer is None else answer
+
+
+@cache
+def _judged(expression: str) -> tuple[_Judged, frozenset[str]]:
+    tree = _OF_ANSWERS.parse(f"{{{{ {expression} }}}}")
+    names = frozenset(find_undeclared_variables(tree)) - _OF_ANSWERS.globals.keys()
+    (output,) = tree.body
+    assert isinstance(output, nodes.Output)
+    (expr,) = output.nodes
+    return _Judged.parsed(expr), names
+
+
+def judge(expression: str, scene: Scene) -> Any:
+    """Return the value of an expression over ``scene["answer"]``, which somebody else has written.
+
+    Raises NotYetError where it rests on what the answer lacks, has null for, or has of another type
+    than the expression takes; UserError for a name that is none of the scene's.
+    """
+    judged, names = _judged(expression)
+    if unknown := names - scene.keys():
+        raise UserError(f"The expression {show(expression)} has no value: no {listing(unknown)}.")
+    return judged.value({**scene, "answer": _without_null(scene["answer"])})
 
 
 # -- texts -----------------------------------------------------------------------------------

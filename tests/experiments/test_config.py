@@ -133,10 +133,10 @@ select: rest | select: [n1]}, again: {select: [n1] | roles | both have n1
 target: dc1 | target: dc9 | clients.there.target | no node or site
 before: 20s | before: 2s | phases.before | fewer than 10 requests
 name: mine | name: mine\ninterval: 5ms | interval | at least 20ms
-name: mine | name: mine\nsystems: [service] | systems[0] | does not say how
+name: mine | name: mine\nsystems: [service] | systems | does not say how
 name: mine | name: mine\noptions: {bob: {}} | options.bob | not among `systems`
 name: mine | name: mine\noptions: {quorum: {protocl: leader}} | options.quorum | `protocol`
-name: mine | name: mine\nsystems: [bob]\noptions: {bob: {quorum: 9}} | systems[0] | waits for more
+name: mine | name: mine\nsystems: [bob]\noptions: {bob: {quorum: 9}} | systems | waits for more
 name: mine | name: mine\ntimeouts: {redy: 1s} | timeouts.redy | mean `ready`?
 """
 

@@ -151,6 +151,19 @@ def test_what_is_set_varies_no_longer_and_what_varies_replaces_the_studys(tmp_pa
     assert len(points_of(changed(excluding, {"nodes": 2}))) == 2
 
 
+def test_options_of_systems_that_are_not_measured_are_left_out_and_not_set(tmp_path: Path) -> None:
+    given = study(
+        tmp_path,
+        "systems: [quorum, minio]\noptions: {minio: {parity: 99}}\n"
+        "matrix: {options.minio.parity: [1, 2], options.quorum.api: [s3]}\n",
+    )
+    made = changed(given, {"systems": ["quorum"]})
+    assert made.options == {}
+    assert [point.values for point in points_of(made)] == [{"options.quorum.api": "s3"}]
+    with pytest.raises(UserError, match="minio is not measured, only quorum"):
+        changed(given, {"systems": ["quorum"], "options.minio.parity": 1})
+
+
 STUDY = Study(
     name="mine",
     topology="one-site",

@@ -13,9 +13,12 @@ import pytest
 from tests.command_line import here, ran, write_program
 from tests.experiments.commands import samples_of
 from tests.needs import lab_of
+from wanlat.commands.system import check
 from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.experiments.config.study import Study
 from wanlat.systems import registry
 from wanlat.systems.engine.definition import DefinitionError, read
+from wanlat.topologies.errors import UserError
 
 STORE = f"""#!{sys.executable}
 import sys
@@ -193,6 +196,32 @@ def test_a_study_measures_it_and_states_what_its_program_takes(shelf: Path) -> N
     assert set(rows.groupby("endpoint").size()) == {5}
     # It asks a store that is there, and so takes longer than to do nothing.
     assert rows["total_ns"].median() / 1e6 > overhead["median_ms"]
+
+
+@pytest.mark.parametrize(("nodes", "count"), [("{max: 1}", 1), ("{min: 5}", 5)])
+def test_a_check_starts_as_many_nodes_as_the_store_runs_on(
+    shelf: Path, nodes: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(study: Study, **_: object) -> None:
+        raise UserError(f"{study.nodes} nodes")
+
+    monkeypatch.setattr("wanlat.experiments.prepare.prepare", prepared)
+    (shelf / "system.yaml").write_text(BASE.replace("{min: 1, max: 9}", nodes) + HTTP)
+    with pytest.raises(UserError, match=f"^{count} nodes"):
+        check(str(shelf))
+
+
+def test_a_store_of_one_process_is_measured_on_a_shipped_topology(shelf: Path) -> None:
+    with lab_of("one-node"):
+        pass
+    (shelf / "system.yaml").write_text(BASE.replace("{min: 1, max: 9}", "{max: 1}") + HTTP)
+    bundle = shelf / "bundle"
+    run = ["run", "endpoint-latency", "--systems", f"{shelf}/", "--samples", "5"]
+    done = here(*run, "--topology", "one-node", "--max-network-error", "10s", "-o", str(bundle))
+    assert done.returncode == 0, done.stderr
+    assert set(samples_of(bundle).query("phase == 'measure'")["outcome"]) == {"ok"}
+    refused = here(*run, "--topology", "one-site", "--dry-run")
+    assert "runs on 1 node and no others here" in refused.stderr
 
 
 WRONG = """

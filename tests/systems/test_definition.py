@@ -12,7 +12,7 @@ from wanlat.probes.protocols import header_to
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.engine.definition import SHIPPED, Definition, DefinitionError, read
-from wanlat.systems.engine.text import evaluate, fill
+from wanlat.systems.engine.text import NotYetError, evaluate, fill, judge
 from wanlat.topologies.errors import UserError
 
 NODES = [{"name": "n1", "address": "10.0.0.1"}, {"name": "n2", "address": "10.0.0.2"}]
@@ -80,10 +80,57 @@ def test_texts_are_filled_in(text: object, value: object) -> None:
     assert fill(text, {"port": 9000, "nodes": NODES}) == value
 
 
-def test_an_unknown_attribute_is_an_error_and_what_an_answer_lacks_is_not() -> None:
+def test_an_unknown_attribute_is_an_error() -> None:
     with pytest.raises(UserError, match=r"nothing\.deeper"):
         evaluate("nothing.deeper", {})
-    assert evaluate("answer.a.b", {"answer": {}}, lenient=True) is None
+
+
+@pytest.mark.parametrize("answer", [{}, {"x": None}, None, {"x": {"y": None}}, {"x": "n/a"}])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("answer.x | int != 0", "answer.x | int == 0", "answer.x.y | float < 1"),
+        *("answer.x.y.z", "answer.x.y[0].z == 1", "answer.x.y != 3", "answer.x.y == answer.a"),
+        *("not answer.x.y", "not (answer.x.y or answer.a)", "1 if answer.x.y else 2"),
+        *("answer.x.y | length == 0", "answer.x.y | first", "answer.x.y | items | list == []"),
+        *("answer.x.y | map('int')", "answer.x.y | select | list | length == 0"),
+        *("'a' not in answer.x.y", "answer.x.y not in [1]", "answer.x.y + 1 > 0", "-answer.x < 1"),
+        *("answer.x.y ~ ''", "answer.x.y() | list == []", "answer.x.y is not string"),
+    ],
+)
+def test_what_rests_on_what_an_answer_lacks_is_not_yet(expression: str, answer: object) -> None:
+    with pytest.raises(NotYetError):
+        judge(expression, {"answer": answer})
+
+
+@pytest.mark.parametrize(
+    ("expression", "answer", "value"),
+    [
+        ("answer.leader | int != 0", {"leader": "7"}, True),
+        ("answer.x | default(0) | int == 0", {}, True),
+        ("answer.x | int(0) == 0", {"x": "n/a"}, True),
+        ("answer.x is none", {"x": None}, True),
+        ("answer.x is not defined", {}, True),
+        ("answer.x or answer.y", {"y": True}, True),
+        ("answer.x and answer.y", {"y": False}, False),
+        ("answer | rejectattr('down') | list | length == 2", [{}, {"down": None}], True),
+        ("answer.m | selectattr('up') | list | length", {"m": [{"up": 1}, {}, {"up": None}]}, 1),
+        ("answer.count('online') == 2", "online online", True),
+        ("answer.m | map('int')", {"m": ["1", "2"]}, [1, 2]),
+    ],
+)
+def test_what_rests_on_what_an_answer_has_has_a_value(
+    expression: str, answer: object, value: object
+) -> None:
+    assert judge(expression, {"answer": answer}) == value
+
+
+def test_a_name_that_is_no_answers_is_a_mistake_of_the_definition(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="answr"):
+        judge("answr.x | int", {"answer": {}})
+    text = "schema: 1\nname: mine\nready: [{name: up, run: [x], where: answr.x | int != 0}]\n"
+    with pytest.raises(DefinitionError, match="`answr` is not known"):
+        read(written(tmp_path, text))
 
 
 def test_a_directory_is_adopted_by_its_name_and_not_under_a_name_that_is_taken(

@@ -11,6 +11,7 @@ import pytest
 from tests.command_line import here, ran
 from tests.experiments.commands import command
 from tests.experiments.drill.drills import SHORTEST, drill
+from tests.needs import needs
 from wanlat.experiments import session
 
 
@@ -54,6 +55,47 @@ def test_drills_systems_and_replicates_are_points_with_seeds_of_their_own(tmp_pa
             assert {*directories} == {str(out / "points" / name) for name in names}
     part = here("drill", "run", both, "--seed", "5", "--shard", "2/2", "--dry-run", "--json")
     assert json.loads(part.stdout)["drill"] in ("short", "other")
+
+
+U1 = """name: u1
+sites:
+  - {name: dca, nodes: [n1]}
+  - {name: dcb, nodes: [n2]}
+  - {name: dcc, nodes: [n3]}
+links: {default: {rtt: 100ms}}
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "datacenter-lost-3dc --systems quorum --set topology=u1.yaml",
+        "datacenter-lost-3dc --systems quorum --topology u1.yaml",
+        "one-node-killed --set systems=[quorum] --topology u1.yaml",
+        "one-node-killed-3dc --systems nats --set options.nats.replicas=5",
+    ],
+)
+def test_systems_that_are_not_run_are_not_looked_at(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("quorum", "nats")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "u1.yaml").write_text(U1)
+    done = here("drill", "run", *words.split(), "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_system_that_does_not_fit_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "u1.yaml").write_text(U1)
+    drill = ("drill", "run", "datacenter-lost-3dc", "--topology", "u1.yaml", "--dry-run")
+    done = here(*drill, "--systems", "minio")
+    assert done.returncode == 2
+    assert "MinIO with parity 3" in done.stderr and "systems[" not in done.stderr
+    done = here(*drill, "--systems", "quorum", "--set", "options.minio.parity=1")
+    assert done.returncode == 2 and "`minio` is not among `systems`: quorum" in done.stderr
 
 
 @pytest.mark.minutes

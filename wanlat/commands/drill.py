@@ -169,29 +169,32 @@ def _drills(given: str | None, common: Common, scale: float, claims: Sequence[Pa
 
     Raises UserError.
     """
-    from wanlat.experiments.drill.files import shipped
     from wanlat.experiments.drill.points import Drills
-    from wanlat.experiments.drill.prepare import changed, load, needs_a_leader
+    from wanlat.experiments.drill.prepare import load
 
     if given is None:
         raise UserError(
             "Name a drill, several with commas, or `all`: `wanlat drill list` has them."
         )
+    chosen = () if common.systems is None else adopted(common.systems)
     own = settings(
         common.set_,
         storage=common.storage,
         seed=common.seed,
         max_network_error=common.max_network_error,
     )
-    called = shipped() if given == "all" else given.split(",")
-    drills = [changed(load(name.strip(), topology=common.topology), own) for name in called]
+    called = _fitting(common, chosen) if given == "all" else given.split(",")
+    drills = [
+        load(name.strip(), topology=common.topology, systems=chosen, settings=own)
+        for name in called
+    ]
     first = drills[0]
-    if common.systems is None and any(other.systems != first.systems[:1] for other in drills):
+    if not chosen and any(other.systems != first.systems[:1] for other in drills):
         raise UserError(
             f"Drill {first.name} is meant for {listing(first.systems)}. Name one, or several with "
             f"commas: --systems {first.systems[0]}."
         )
-    names = first.systems if common.systems is None else adopted(common.systems)
+    names = chosen or first.systems
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"--systems: {show(name)} is given twice; give it once.")
@@ -201,14 +204,26 @@ def _drills(given: str | None, common: Common, scale: float, claims: Sequence[Pa
             drill.model_copy(update={"options": with_options(drill.options, common.option, names)})
             for drill in drills
         ]
-    if given == "all":
-        without = {
-            drill.name: [name for name in names if needs_a_leader(drill, name)] for drill in drills
-        }
-        for name in filter(without.get, without):
-            remark(f"left out: {name}, as there is no leader in {listing(without[name])}")
-        drills = [drill for drill in drills if not without[drill.name]]
     return Drills(drills, names, common.replicates or 1, scale, claims)
+
+
+def _fitting(common: Common, systems: Sequence[str]) -> list[str]:
+    """Return the shipped drills that all these systems can be put to, and print the others."""
+    from wanlat.experiments.drill.files import shipped
+    from wanlat.experiments.drill.model import scenario
+    from wanlat.experiments.drill.prepare import needs_a_leader, on_systems
+
+    fitting = []
+    for name in shipped():
+        drill = on_systems(scenario(name), systems)
+        options = with_options(drill.options, common.option, systems)
+        topology = common.topology or drill.topology
+        drill = drill.model_copy(update={"options": options, "topology": topology})
+        if without := [system for system in systems if needs_a_leader(drill, system)]:
+            remark(f"left out: {name}, as there is no leader in {listing(without)}")
+        else:
+            fitting.append(name)
+    return fitting
 
 
 def _run(prepared: PreparedDrill) -> Outcome:

@@ -35,7 +35,7 @@ def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
         for name, prepared in points
         for subject in prepared.subjects
     ]
-    times = summed([row["at_least_s"] for row in rows])
+    times = summed([row["takes_s"] for row in rows])
     document = {
         "study": study.name,
         "backend": whole.backend or "auto",
@@ -43,10 +43,14 @@ def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
         "seed": study.seed,
         "samples": sum(row["samples"] for row in rows),
         "points": rows,
-        "at_least_s": times,
+        "takes_s": times,
     }
     show_document(document, as_json=as_json)
-    remark(f"It takes at least {elapsed(times['total'])}. Nothing was started.")
+    remark(f"{_range(*times['total'])} Nothing was started.")
+
+
+def _range(least_s: float, most_s: float) -> str:
+    return f"It takes {elapsed(least_s)} to {elapsed(most_s)}."
 
 
 def show_drills(batch: Batch, how: Mapping[str, Any], *, as_json: bool) -> None:
@@ -62,7 +66,7 @@ def show_drills(batch: Batch, how: Mapping[str, Any], *, as_json: bool) -> None:
     one = len(documents) == 1
     show_document(documents[0] if one else {"drills": documents}, as_json=as_json)
     total_s = sum(drill.stated.total_s for drill in prepared)
-    remark(f"It takes at most {elapsed(total_s)}. Nothing was started.")
+    remark(f"{_range(sum(drill.least_s for drill in prepared), total_s)} Nothing was started.")
 
 
 def _drill(prepared: PreparedDrill) -> dict[str, Any]:
@@ -87,5 +91,6 @@ def _drill(prepared: PreparedDrill) -> dict[str, Any]:
         "phases_s": {key: getattr(phases, key).s for key in ("before", "during", "after")},
         "faults": faults,
         "claims": [{"id": claim.id, "claim": claim.claim} for claim in prepared.claims],
+        "at_least_s": round(prepared.least_s, 1),
         "at_most_s": {**prepared.stated._asdict(), "total": prepared.stated.total_s},
     }

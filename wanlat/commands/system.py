@@ -20,6 +20,9 @@ from wanlat.topologies.wording import show as show_text
 if TYPE_CHECKING:
     from wanlat.systems.base import System
 
+_CHECKED_NODES = 3
+"""Of the cluster that `check` starts, where the definition has room for them."""
+
 app = App("List, show and install the systems under test.")
 
 
@@ -153,7 +156,10 @@ def check(
     directory: Annotated[str, o.argument("DIR", "A directory with a system.yaml")],
     as_json: o.Json = False,
 ) -> None:
-    """Check a definition: all mistakes at once; then start three nodes and make each request."""
+    """Check a definition: all mistakes at once; then start a cluster and make each request.
+
+    Of three nodes, or of as many more or fewer as its `nodes` has.
+    """
     import shutil
     import tempfile
 
@@ -177,6 +183,7 @@ def check(
     study = Study(
         name="check",
         topology="one-site",
+        nodes=min(max(_CHECKED_NODES, system.min_nodes), system.max_nodes),
         systems=[system.name],
         endpoints=every,
         samples=1,

@@ -93,12 +93,17 @@ class Drills:
         from wanlat.analysis.figures.drill.read import read_drill
         from wanlat.analysis.report import report
         from wanlat.experiments.drill import runner
-        from wanlat.experiments.drill.prepare import changed, load, prepare
+        from wanlat.experiments.drill.prepare import load, prepare
         from wanlat.experiments.session import silent
 
         self.count += 1
         prepared = prepare(
-            changed(load(self.locate(drill), topology=self.topology), settings or {}),
+            load(
+                self.locate(drill),
+                topology=self.topology,
+                systems=[self.system],
+                settings=settings,
+            ),
             system=self.system,
             options=self.options,
             scale=scale,

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import document_of, manifest_of, measure, run, samples_of, study
+from tests.command_line import ran
+from tests.experiments.commands import (
+    command,
+    document_of,
+    manifest_of,
+    measure,
+    run,
+    samples_of,
+    study,
+)
+from wanlat.bundle import documents
 from wanlat.bundle.documents import Envelope, Envelopes, Points
+from wanlat.bundle.read import read_document
 from wanlat.experiments.envelope.trial import Sending
 from wanlat.experiments.workloads import envelope as workload
 
@@ -96,6 +109,37 @@ def test_replicates_are_fresh_clusters_and_one_map(replicated: Replicated) -> No
     assert row["limit_ci95"][0] < row["limit"] < row["limit_ci95"][1]
     assert (bundle / "charts" / "envelope.png").exists()
     assert manifest_of(bundle)["kind"] == "matrix"
+
+
+def test_a_run_that_was_killed_goes_on_with_what_it_measured(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    words = ("run", study(tmp_path, QUICK), "--seed", "5", "--out", str(bundle))
+    point = bundle / "points" / "quorum"
+    with subprocess.Popen(command(*words), stderr=subprocess.DEVNULL) as killed:
+        until_s = time.monotonic() + 60
+        while time.monotonic() < until_s and killed.poll() is None:
+            if (point / "verification.jsonl").is_file() and len(verdicts_in(point)) >= 2:
+                break
+            time.sleep(0.1)
+        killed.kill()
+    before = verdicts_in(point)
+    assert len(before) >= 2
+    done = ran(*command("run", "--resume", str(bundle)))
+    assert done.returncode == 0, done.stderr
+    mine = found_in(point)
+    assert mine.is_complete and [*mine.tests[: len(before)]] == before
+    (limit,) = mine.limits
+    assert limit.inside is not None and limit.outside is not None
+    assert limit.inside < 60 < limit.outside
+    assert {*samples_of(point).rtt_step} & {test.number for test in before} == set()
+    assert (point.with_name("quorum.attempt-1") / "samples.jsonl").stat().st_size > 0
+    (warning,) = manifest_of(point)["warnings"]
+    assert "earlier attempts" in warning
+
+
+def verdicts_in(point: Path) -> list[documents.TestedNetwork]:
+    document = read_document(point, Envelopes)
+    return [test for test in document.systems[0].tests if test.verdict] if document else []
 
 
 def test_a_cluster_that_does_not_serve_when_it_is_near_is_restarted(
