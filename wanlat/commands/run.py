@@ -96,7 +96,7 @@ def _run(prepared: Prepared) -> Outcome:
     from wanlat.experiments.run import run as run_study
 
     estimates = {subject.name: estimate(prepared, subject) for subject in prepared.subjects}
-    left = Remaining({name: made["at_least_s"]["total"] for name, made in estimates.items()})
+    left = Remaining({name: made["takes_s"]["total"][0] for name, made in estimates.items()})
     return run_with_progress(lambda report: run_study(prepared, report), left=left)
 
 
