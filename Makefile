@@ -61,7 +61,7 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	@touch $@
 
 # Side by side, as in build.
-test: .ready build  ## Pass the tests that need nothing but what README names (12 minutes)
+test: .ready build  ## Pass the tests that need nothing but what README names (6 minutes)
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev .rust-tests
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet $(TESTED)
 	@$(PYTEST) -m "not minutes and not alone and not programs and not registry and not stores" --ignore tests/kernel
