@@ -148,10 +148,10 @@ def _is_of_round_trips(setting: str) -> bool:
 
 def _is_of_the_drill(setting: str) -> bool:
     from wanlat.commands.settings import settings
-    from wanlat.experiments.drill.prepare import changed, load
+    from wanlat.experiments.drill.prepare import load
 
     try:
-        changed(load(_DRILL), settings([setting]))
+        load(_DRILL, settings=settings([setting]))
     except UserError:
         return False
     return True
