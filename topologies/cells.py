@@ -1,7 +1,7 @@
 """A text as rows of cells: CSV, tabs, columns of spaces, or a table in Markdown.
 
 What separates the cells is decided by the whole text: the separator that gives every line as many
-cells, and most of them figures; not by the first line, whose names may hold commas.
+cells, and most of them figures; not by the first line, since names may hold commas.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ def _fit(lines: Iterable[tuple[int, str]], separator: str) -> tuple[bool, bool, 
     """How well a separator does: all lines alike, and the share of figures below the first."""
     first, *others = [row for _, row in _rows(lines, separator, strict=False)] or [[]]
     widths = {len(row) for row in others} or {0}
-    several = len(first) > 1 or min(widths) > 1
-    even = len(widths) == 1 and len(first) in (max(widths), max(widths) - 1) and several
+    several = len(first) > 1
+    even = several and len(widths) == 1 and len(first) in (max(widths), max(widths) - 1)
     cells = [cell for row in others for cell in row]
     figures = sum(is_figure(cell) or is_missing(cell) for cell in cells)
-    return several, even and max(widths) > 1, figures / max(len(cells), 1)
+    return several, even, figures / max(len(cells), 1)
 
 
 def _rows(

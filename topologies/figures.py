@@ -39,6 +39,7 @@ _LOST = {
     *("*", "timeout", "timed out", "time out", "request timed out", "lost", "unreachable"),
     *("inf", "+inf", "-inf", "infinity", "-infinity", "∞", "fail", "failed", "error", "err"),
 }
+UNLIMITED = {"unlimited", "max", "full", "line rate"}
 _MINUS_ONE = re.compile(r"-1(?:[.,]0*)?(?:e[+-]?0+)?\s*[a-zµμ]*")
 _GROUP = "'’ \u00a0\u202f\u2009"
 _FIGURE = re.compile(
@@ -67,9 +68,9 @@ def is_missing(cell: str) -> bool:
 
 def is_figure(cell: str) -> bool:
     """Whether a cell is a number, with a unit of time or a percent sign or without."""
-    found = _FIGURE.fullmatch(cell.replace("\u2212", "-"))
-    return found is not None and (
-        not found[4] or unit_word(found[4]) in {*TIME, *_IN_CELLS, *SHARES}
+    match = _FIGURE.fullmatch(cell.replace("\u2212", "-"))
+    return match is not None and (
+        not match[4] or unit_word(match[4]) in {*TIME, *_IN_CELLS, *SHARES}
     )
 
 
@@ -86,7 +87,7 @@ def decimal_point(
 ) -> Reading:
     """Decide from all figures (with their lines) what their decimal point is.
 
-    `1,234` says nothing, `31.5`, `1,234.5` and `0,234` do. `whole`: those of one column, of which
+    `1,234` is no evidence, `31.5`, `1,234.5` and `0,234` do. `whole`: those of one column, of which
     figures without decimals beside `1.234` make that doubtful; `is_fine`: it is in a unit that
     rarely has decimals, with the same effect. Raises QuantityError when the
     figures contradict each other, or when both readings are as good.
@@ -133,23 +134,23 @@ def _evidence(number: str, has_exponent: bool) -> tuple[Point, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """Reads cells of a file, whose decimals follow `point`."""
+    """Reads cells of a file in which decimals follow `point`."""
 
     point: Point = "."
 
     def number(self, cell: str) -> tuple[Decimal, str]:
         """The number in a cell and the unit behind it, as written. Raises QuantityError."""
-        found = _FIGURE.fullmatch(cell.replace("\u2212", "-"))
-        if found is None:
+        match = _FIGURE.fullmatch(cell.replace("\u2212", "-"))
+        if match is None:
             raise QuantityError(f"{show(cell)} is not a number")
-        sign, number, exponent, unit = (part or "" for part in found.groups())
+        sign, number, exponent, unit = (part or "" for part in match.groups())
         whole, _, decimals = number.rstrip(_GROUP).partition(self.point)
         thousands = "." if self.point == "," else ","
         grouped = rf"\d{{1,3}}([{_GROUP}{thousands}])\d{{3}}(\1\d{{3}})*"
         if not whole.isdecimal() and whole and not re.fullmatch(grouped, whole):
-            raise QuantityError(f"{show(cell)} is not a number whose decimals follow {self.point}")
+            raise QuantityError(f"{show(cell)} is not a number with decimals after {self.point}")
         if decimals and not decimals.isdecimal():
-            raise QuantityError(f"{show(cell)} is not a number whose decimals follow {self.point}")
+            raise QuantityError(f"{show(cell)} is not a number with decimals after {self.point}")
         digits = re.sub(r"\D", "", whole)
         value = Decimal(f"{sign}{digits or 0}.{decimals or 0}{exponent}")
         if value < 0:
@@ -193,9 +194,9 @@ class Parser:
 
 def rate_factor(unit: str) -> int | None:
     """Bits a second of `Mbps`, `Mbit/s`, `MB/s` (bytes), `gbit`; None if it is no such unit."""
-    found = _RATE.fullmatch(unit.strip())
-    if found is None:
+    match = _RATE.fullmatch(unit.strip())
+    if match is None:
         return None
-    scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}[found[1].lower()]
-    is_bytes = found[2].lower().startswith("byte") or found[2] in ("B", "Bps")
+    scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}[match[1].lower()]
+    is_bytes = match[2].lower().startswith("byte") or match[2] in ("B", "Bps")
     return scale * (8 if is_bytes else 1)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wanlat.topologies.figures import SHARES, TIME, rate_factor
+from wanlat.topologies.figures import SHARES, TIME, rate_factor, unit_word
 from wanlat.topologies.wording import listing, show
 
-Role = Literal["from", "to", "figure", "jitter", "deviation", "loss", "rate", "other"]
+Role = Literal["from", "to", "figure", "jitter", "deviation", "loss", "rate", "unit", "other"]
 
 _FROM = {"from", "source", "src", "origin", "sender", "client", "prober", "vantage"}
 _TO = {"to", "destination", "dest", "dst", "target", "peer", "server", "receiver", "remote"}
@@ -22,14 +22,38 @@ _PLACE = {
 _ROUND_TRIP = {"rtt", "rtts", "ping", "pings", "roundtrip"}
 _UNSAID = {"latency", "latencies", "lat"}  # round trips to some, one way to others
 _DELAY = {"delay", "delays", "owd", "oneway"}
-_JITTER = {"jitter", "ipdv", "pdv"}
+_JITTER = {"jitter", "ipdv", "pdv", "variation"}
 _DEVIATION = {"mdev", "stddev", "stdev", "std", "sd", "dev", "deviation", "sigma"}
 _LOSS = {"loss", "losses", "plr", "drop"}
 _RATE = {"rate", "bandwidth", "bw", "throughput", "capacity"}
 _STATISTIC = {
     *("min", "minimum", "avg", "average", "mean", "median", "med", "max", "maximum", "worst"),
-    *("best", "percentile", "quantile", "p", "last", "count", "samples", "n", "var", "variance"),
+    *("best", "percentile", "quantile", "p", "last"),
 }
+_RATE_WORDS = {
+    *(
+        "bit",
+        "bits",
+        "data",
+        "link",
+        "line",
+        "max",
+        "min",
+        "avg",
+        "average",
+        "mean",
+        "limit",
+        "net",
+    ),
+    *("network", "available", "total", "per", "s", "sec", "second", "b", "byte", "bytes"),
+}
+_NO_TIME = {"count", "samples", "n", "var", "variance"}  # a figure of round trips, and no time
+# `half_rtt`, `rtt_x10`, `rtt (10^-6 s)`, `rtt [1/100 ms]`: a number in it is not the round trip.
+_SCALED = re.compile(
+    r"(?<![a-z])(?:half|log\d*|ln|sqrt|squared|inverse|delta|diff|relative|normali[sz]ed)(?![a-z])"
+    r"|(?<![a-z])x ?\d+|[*/^×]\s*-?\d+|\d+\s*[*/^×]|(?<![p\d.])\d+(?:ns|[uµμ]s|ms|s)\b",
+    re.IGNORECASE,
+)
 _FILLER = {
     *("network", "packet", "packets", "measured", "value", "values", "time", "times", "of", "the"),
     *("in", "between", "icmp", "tcp", "udp", "http", "trip", "round", "one", "way", "and", "base"),
@@ -88,8 +112,19 @@ class Column:
 
     @property
     def is_certain(self) -> bool:
-        """Whether its name says round trip, or one way, in so many words."""
+        """Whether its name states round trip, or one way, in so many words."""
         return bool({*_ROUND_TRIP, "owd", "oneway"} & set(self.words))
+
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether its name states both, round trip and one way."""
+        return self.is_round_trip and bool({"owd", "oneway"} & set(self.words))
+
+    @property
+    def scale(self) -> str:
+        """What in the name makes its figures something else than a time; or nothing."""
+        match = _SCALED.search(self.name.replace("_", " "))
+        return match[0].strip() if match and self.role == "figure" else ""
 
     @property
     def is_unsaid(self) -> bool:
@@ -106,7 +141,7 @@ class Column:
     def is_statistic(self) -> bool:
         """Whether its name can be that of a figure, and hardly that of a place."""
         return self.role not in ("other", "from", "to") or bool(
-            self.words and set(self.words) <= _STATISTIC | _FILLER | set(TIME) | {*"0123456789"}
+            self.words and set(self.words) <= _STATISTIC | _NO_TIME | _FILLER | set(TIME)
         )
 
 
@@ -135,13 +170,30 @@ def column(name: str, *, is_figure: bool = False) -> Column:
 
 def _role(own: Sequence[str]) -> Role:
     known = set(own)
+    if "lat" in known and not known & ({*TIME} | _STATISTIC):
+        known = known - {"lat"}  # that is a latitude
+    if known & {"unit", "units"} and not known & {*TIME}:
+        return "unit"
     for role, named in _ROLES:
-        if known & named and own != ["lat"]:  # that is a latitude
+        is_other = role == "rate" and any(
+            word not in _RATE | _RATE_WORDS and rate_factor(word) is None for word in known
+        )  # as `success_rate` and `upload_rate` are
+        if known & named and not known & _NO_TIME and not is_other:
             return role
     for end, named in _ENDS:
         if known & named and not known - named - _PLACE:
             return end
     return "other"
+
+
+def common_unit(places: Sequence[str]) -> tuple[int, list[str]] | None:
+    """The unit that all places have behind them, `oslo (us)`, in ns, and their names without it."""
+    matches = [re.fullmatch(r"(.*\S)\s*[(\[]\s*([a-zµμ]+)\s*[)\]]", name, re.I) for name in places]
+    pairs = [(match[1], TIME.get(unit_word(match[2]))) for match in matches if match]
+    factors = {factor for _, factor in pairs}
+    if len(pairs) < len(places) or len(factors) != 1 or (factor := factors.pop()) is None:
+        return None
+    return factor, [name for name, _ in pairs]
 
 
 def ends(columns: Sequence[Column]) -> tuple[Column, Column] | None:

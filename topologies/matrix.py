@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.figures import (
     TIME,
     UNITS,
+    UNLIMITED,
     Parser,
     Point,
     decimal_point,
@@ -31,7 +32,7 @@ from wanlat.topologies.figures import (
     is_missing,
     unit_word,
 )
-from wanlat.topologies.headers import Column, column, ends, names, words
+from wanlat.topologies.headers import Column, column, common_unit, ends, names, words
 from wanlat.topologies.text_files import UnreadableFile, read_text
 from wanlat.topologies.units import Fraction, QuantityError, Rate
 from wanlat.topologies.wording import closest, did_you_mean, listing, printable, short, show
@@ -118,6 +119,7 @@ class _Reader:
     separator: str = ","
     is_long: bool = False
     is_unnamed: bool = False
+    has_bare: bool = False  # figures without a unit of their own
     columns: dict[str, Column] = field(default_factory=dict)  # by the entry's attribute
     lost: list[str] = field(default_factory=list)
     bare_loss: list[float] = field(default_factory=list)
@@ -130,7 +132,11 @@ class _Reader:
         line, header = table.rows[0]
         self.made.meaning = "delay" if self.one_way else "rtt"
         columns = [column(name, is_figure=self._is_wanted(name)) for name in header]
-        if two := ends(columns):
+        two = ends(columns)
+        if two is None and (len(header) < 2 or _is_headless(table.rows)):
+            what = "names no columns" if len(header) > 1 else "has one cell"
+            self._fail(line, f"the first line {what}; a matrix has its places there, {_LONG}")
+        if two:
             self.is_long = True
             cells = list(self._long(table.rows, columns, two))
         else:
@@ -140,7 +146,7 @@ class _Reader:
             self.mistakes.append((line, "a matrix has at least two places"))
         self._stop_if_wrong()
         if self.is_unnamed:
-            self._check_diagonal()
+            self._check_unnamed()
         self._note()
 
     def _stop_if_wrong(self) -> None:
@@ -170,6 +176,11 @@ class _Reader:
         self._corner(line, corner)
         if len({*across}) < len(across) or "" in across:
             self._fail(line, "every column has a name of its own in the first line")
+        if unit := common_unit(across):
+            self._take(line, Column(header[1][1], factor=unit[0]), f"column {show(across[0])}")
+            plain = dict(zip(across, unit[1], strict=True))
+            body = [(at, [plain.get(name, name), *cells]) for at, (name, *cells) in body]
+            across = unit[1]
         down = [row[0] for _, row in body if row]
         # A table of two groups: clients down, servers across.
         is_rectangle = not {*map(str.casefold, down)} & {*map(str.casefold, across)} and (
@@ -177,6 +188,8 @@ class _Reader:
         )
         if is_rectangle:
             self._check_rectangle(line, across, body)
+        else:
+            self._check_rows(line, across, down)
         # A triangle is a matrix too: a place whose row has nothing of its own may have none.
         self.made.names = tuple(dict.fromkeys([*down, *across] if is_rectangle else across))
         known = set(self.made.names)
@@ -190,6 +203,17 @@ class _Reader:
             else:
                 for to, cell in zip(across, cells, strict=False):
                     yield number, name, to, {"ns": cell}
+
+    def _check_rows(self, line: int, across: list[str], down: list[str]) -> None:
+        """A triangle lacks one row; more columns without one may be no places."""
+        without = [name for name in across if name not in down]
+        if figures := [own for own in map(column, without) if own.is_statistic]:
+            self._fail(line, f"{names(figures)} can be no place, and has no row; leave it out")
+        if len(without) > 1 and down:
+            self.made.notes.append(
+                f"{listing(map(show, without), at_most=5)} have no row of their own; leave out"
+                " columns that are no places"
+            )
 
     def _check_rectangle(self, line: int, across: list[str], body: Sequence[Row]) -> None:
         figures = [own for own in map(column, across) if own.is_statistic]
@@ -218,26 +242,46 @@ class _Reader:
             return (line, ["", *first]), body  # as R writes it: no cell above the row names
         figures = [is_figure(cell) for cell in first]
         blanks = [is_missing(cell) for cell in first]
-        rest = all(f or b for f, b in zip(figures[1:], blanks[1:], strict=True)) and any(
-            figures[1:]
+        has_figures = any(figures[1:]) and all(
+            f or b for f, b in zip(figures[1:], blanks[1:], strict=True)
         )
-        matching = bool(down) and {*down} <= {*first[1:]} and len({*down}) == len(down)
-        if rest and (figures[0] or blanks[0]):
-            if matching and self._are_numbers_names(rows):
-                self.made.notes.append(
-                    f"the places are named by numbers: {listing(first[1:], at_most=6)}"
-                )
-                return (line, first), body
-            return self._unnamed(rows, [f"site-{n}" for n in range(1, len(rows) + 1)], rows)
-        if rest and not matching and not _is_corner(first[0]):
-            inner = [(number, row[1:]) for number, row in rows]
-            return self._unnamed(rows, [row[0] for _, row in rows if row], inner)
-        numbers = all(row and (is_figure(row[0]) or is_missing(row[0])) for _, row in body)
-        square = len(body) == width and all(len(row) == width for _, row in body)
-        headed = {*down} <= {*first[1:]} or _is_corner(first[0])
-        if body and numbers and square and not headed:
-            return self._unnamed(rows, first, body)
+        if not has_figures:
+            numbers = all(row and (is_figure(row[0]) or is_missing(row[0])) for _, row in body)
+            is_square = len(body) == width and all(len(row) == width for _, row in body)
+            headed = {*down} <= {*first[1:]} or _is_corner(first[0])
+            if body and numbers and is_square and not headed:
+                return self._unnamed(rows, first, body)
+            return (line, first), body
+        return self._numbered(rows, down, is_pure=figures[0] or blanks[0])
+
+    def _numbered(
+        self, rows: list[Row], down: list[str], *, is_pure: bool
+    ) -> tuple[Row, list[Row]]:
+        """The same where the first line has numbers, which are names or figures."""
+        (line, first), body = rows[0], rows[1:]
+        is_matching = bool(down) and {*down} <= {*first[1:]} and len({*down}) == len(down)
+        if is_pure and is_matching and self._are_numbers_names(rows):
+            numbers = listing(first[1:], at_most=6)
+            self.made.notes.append(f"the places are named by numbers: {numbers}")
+        elif is_pure:
+            numbered = [f"site-{n}" for n in range(1, len(rows) + 1)]
+            return self._unnamed(rows, self._commented(len(rows)) or numbered, rows)
+        elif not is_matching and not _is_corner(first[0]):
+            places = [row[0] for _, row in rows if row]
+            if sorted(across := self._commented(len(rows))) == sorted(places):
+                return (line, ["", *across]), rows
+            return self._unnamed(rows, places, [(number, row[1:]) for number, row in rows])
         return (line, first), body
+
+    def _commented(self, count: int) -> list[str]:
+        """The names in a comment, as `#,oslo,rome`, or as numpy.savetxt writes its header."""
+        for comment in reversed(self.made.comments):
+            own = self.separator if self.separator != " " else None
+            cells = [cell.strip() for cell in comment.split(own)]
+            cells = cells[1:] if len(cells) == count + 1 and not cells[0] else cells
+            if len({*cells}) == count == len(cells) and all(cells):
+                return cells
+        return []
 
     def _unnamed(
         self, rows: Sequence[Row], places: list[str], figures: Sequence[Row]
@@ -265,7 +309,9 @@ class _Reader:
         ]
         self.is_unnamed = True
         named = listing(places, at_most=6)
-        if places[0] == "site-1":
+        if places == self._commented(count):
+            text = f"a comment names the places: {named}"
+        elif places[0] == "site-1":
             text = f"the places have no names; in the file's order they are {named}"
         elif figures[0][0] == rows[0][0]:
             text = f"the columns have no names; they are taken in the order of the rows: {named}"
@@ -309,18 +355,24 @@ class _Reader:
         meant = column(corner)
         if meant.role != "figure" and self.unit is None and (odd := meant.unknown_in_brackets):
             self.made.notes.append(
-                f"the first cell, {show(corner)}, names no unit that is known ({show(odd)});"
+                f"the first cell {show(corner)} names no unit that is known ({show(odd)});"
                 " figures are in ms (--unit says otherwise)"
             )
         if meant.role != "figure":
             if not has_unit or not set(own) & set(TIME):
                 return
             meant = column(corner, is_figure=True)
-        self._take(line, meant, f"the first cell, {show(corner)},")
+        self._take(line, meant, f"the first cell {show(corner)}")
 
     def _take(self, line: int, meant: Column, what: str) -> None:
         """Take over what a figure's name states: its unit, round trip or one way."""
         self.columns["ns"] = meant
+        if meant.scale:
+            self._fail(
+                line,
+                f"{what} has {show(meant.scale)} in its name, so its figures are no times as they"
+                " stand; give a column such as `rtt_ms`",
+            )
         if meant.unknown and self.unit is None:
             unknown = listing(map(show, meant.unknown))
             self._fail(
@@ -328,8 +380,12 @@ class _Reader:
                 f"{what} names no unit that is known ({unknown}); known are ns, us, ms and s, and"
                 " --unit says which the figures have",
             )
+        if not self.is_long and meant.factor not in (None, TIME["ms"]):
+            self.made.notes.append(f"figures are in {UNITS[meant.factor or 1]}, as {what} names it")
         if self.unit and meant.factor and TIME[self.unit] != meant.factor:
             self._fail(line, f"{what} says {UNITS[meant.factor]}, and --unit {self.unit}")
+        if meant.is_contradictory:
+            self._fail(line, f"{what} is named for round trips and for one way; which is it?")
         if self.one_way and meant.is_round_trip:
             self._fail(line, f"{what} has round trips, and --one-way says that it has not")
         if meant.is_delay and not self.one_way:
@@ -368,9 +424,14 @@ class _Reader:
                 text += f" (there are {known})"
             self._fail(line, text)
         self._take(line, figures[0], f"column {show(figures[0].name)}")
-        for role in ("jitter", "deviation", "loss", "rate"):
-            if own := next((column for column in columns if column.role == role), None):
-                self.columns.setdefault("jitter_ns" if role == "deviation" else _KEYS[role], own)
+        for role, key in _KEYS.items():
+            several = [own for own in columns if own.role == role]
+            if len(several) > 1:
+                self.made.notes.append(
+                    f"{names(several)} are all {role}: leave one, to have it used"
+                )
+            elif several and _is_usable(several[0], [row for _, row in rows[1:]], header):
+                self.columns.setdefault(key, several[0])
         used = [own.name for own in (*two, *self.columns.values())]
         self.made.unused = tuple(name for name in header if name and name not in used)
         self._secondary(line)
@@ -419,6 +480,15 @@ class _Reader:
             return own.factor
         return TIME[self.unit or "ms"] if key == "ns" else self._factor("ns")
 
+    def _factor_of(self, key: str, texts: Mapping[str, str]) -> int:
+        """The same in one line, which may have a cell with the unit. Raises QuantityError."""
+        unit = texts.get("unit", "")
+        if not unit or (own := self.columns.get(key)) is None or own.factor is not None:
+            return self._factor(key)
+        if unit_word(unit) not in TIME:
+            raise QuantityError(f"{show(unit)} is not a unit of time (ns, us, ms or s)")
+        return TIME[unit_word(unit)]
+
     def _enter_all(self, cells: Sequence[_Cells]) -> None:
         """Every entry, and the median of those that are given more than once."""
         parser = Parser(self.point or self._decimal_point(cells))
@@ -435,6 +505,22 @@ class _Reader:
         if repeated:
             self._repeated(repeated)
         self.made.entries = {pair: _median(entries) for pair, entries in measured.items()}
+        self._limit_jitter()
+
+    def _limit_jitter(self) -> None:
+        """A jitter that was made of a standard deviation is at most the figure."""
+        if "jitter_ns" not in self.columns or self.columns["jitter_ns"].role != "deviation":
+            return
+        entries = self.made.entries
+        wide = [pair for pair, own in entries.items() if (own.jitter_ns or 0) > own.ns]
+        for pair in wide:
+            entries[pair] = replace(entries[pair], jitter_ns=entries[pair].ns)
+        if wide:
+            named = listing((f"{short(a)} to {short(b)}" for a, b in wide), at_most=3)
+            self.made.notes.append(
+                f"the deviation is too wide for a uniform jitter, which is limited to the figure:"
+                f" {named}"
+            )
 
     def _repeated(self, repeated: Mapping[tuple[str, str], list[Entry]]) -> None:
         if not self.is_long:
@@ -469,12 +555,16 @@ class _Reader:
         for key, cell in texts.items():
             if is_missing(cell):
                 self.lost += [cell] if key == "ns" and is_lost(cell) else []
+            elif key == "unit" or (key == "rate" and cell.lower() in UNLIMITED):
+                continue
             elif key == "loss":
                 values[key] = self._loss(cell, parser)
             elif key == "rate":
                 values[key] = parser.rate(cell, self.columns[key].factor or 0)
             else:
-                values[key] = parser.time_ns(cell, self._factor(key))
+                values[key] = parser.time_ns(cell, self._factor_of(key, texts))
+                if key == "ns" and not texts.get("unit") and not parser.number(cell)[1]:
+                    self.has_bare = True
         if "jitter_ns" in values and self.columns["jitter_ns"].role == "deviation":
             both = 6 if self.made.meaning == "rtt" else 3
             values["jitter_ns"] = round(values["jitter_ns"] * math.sqrt(both))
@@ -493,8 +583,8 @@ class _Reader:
                 )
         return loss
 
-    def _check_diagonal(self) -> None:
-        """Refuse a square without names if its diagonal is more than its other figures."""
+    def _check_unnamed(self) -> None:
+        """Refuse a square without names if its figures are no distances."""
         least: dict[str, int] = {}
         for (a, b), entry in self.made.entries.items():
             if a != b and entry.ns:
@@ -507,6 +597,15 @@ class _Reader:
                     "the first line or column has no names, and this is no matrix of places: its"
                     " diagonal is more than what lies between two places; name the places",
                 )
+        between = {pair: own.ns for pair, own in self.made.entries.items() if own.ns}
+        both = [(ns, back) for (a, b), ns in between.items() if (back := between.get((b, a)))]
+        unlike = [1 for ns, back in both if max(ns, back) > 2 * min(ns, back)]
+        if 2 * len(unlike) > len(both):
+            self._fail(
+                self.made.entries[next(iter(between))].line,
+                "the first line or column has no names, and this is no matrix of places: most"
+                " figures are more than twice those of the way back; name the places",
+            )
 
     def _note(self) -> None:
         """What was assumed of figures that look odd."""
@@ -533,7 +632,8 @@ class _Reader:
             )
 
     def _unsaid_unit(self) -> bool:
-        return "ns" not in self.columns or self.columns["ns"].factor is None
+        own = self.columns.get("ns")
+        return self.has_bare and (own is None or own.factor is None)
 
     def _zeros(self) -> None:
         """Places that are 0 apart: a triangle that was filled with zeros, or not measured."""
@@ -558,7 +658,26 @@ class _Reader:
             )
 
 
-_KEYS = {"jitter": "jitter_ns", "loss": "loss", "rate": "rate"}
+_KEYS: Mapping[str, str] = {
+    **{"jitter": "jitter_ns", "deviation": "jitter_ns", "loss": "loss", "rate": "rate"},
+    "unit": "unit",
+}
+
+
+def _is_usable(own: Column, rows: Sequence[list[str]], header: list[str]) -> bool:
+    """Whether a column can be read: one with a `bandwidth` without unit cannot."""
+    if own.role != "rate" or own.factor is not None or own.name.lower() == "rate":
+        return True
+    at = header.index(own.name)
+    return not any(re.fullmatch(r"[\d.,]+", row[at]) for row in rows if at < len(row))
+
+
+def _is_headless(rows: Sequence[Row]) -> bool:
+    """Whether every line, with the first, is a place, a place and a figure."""
+    return all(
+        len(row) == 3 and not is_figure(row[0]) and not is_figure(row[1]) and is_figure(row[2])
+        for _, row in rows
+    )
 
 
 def _is_corner(cell: str) -> bool:
@@ -571,7 +690,11 @@ _HEADS = {"name", "names", "site", "host", "node", "region", "place", "city", "t
 
 
 def _median(entries: Sequence[Entry]) -> Entry:
-    """One of several measurements: the median of each figure that is known."""
+    """One of several measurements: the median of each figure that is known.
+
+    A figure of 0 beside others is a lost probe.
+    """
+    entries = [entry for entry in entries if entry.ns] or entries
     if len(entries) == 1:
         return entries[0]
     first, *_ = entries

@@ -110,6 +110,15 @@ def test_places_may_be_named_by_numbers(text: str, names: set[str]) -> None:
         "0,12,85\n0,78\n0\n",
         "host,avg,max\noslo,41,44\nrome,38,50\n",
         "A end,B end,C\noslo,rome,41.3\noslo,lima,228\n",
+        "1 2 30\n1 3 40\n2 3 12\n",  # lines of ids, without their names
+        "oslo,rome,41.3\noslo,lima,228\nrome,lima,201.5\n",
+        "2\n0 12\n12 0\n",
+        "oslo\nrome,12\nlima,85,78\n",
+        "x,oslo,rome,mean\noslo,0,41,20\nrome,41,0,20\n",
+        "from,to,half_rtt_ms\na,b,10\n",
+        "from,to,rtt_100us\na,b,10\n",
+        "from,to,rtt (10^-6 s)\na,b,10\n",
+        "from,to,RTT/OWD\na,b,10\n",
     ],
 )
 def test_what_can_be_read_in_two_ways_is_refused(text: str) -> None:
@@ -158,6 +167,11 @@ def test_a_unit_in_a_columns_name_is_taken(name: str) -> None:
         ("source_ip,target_ip,Ping", "41.3 228 201.5"),
         ("site_a,site_b,rtt", "41.3 228 201.5"),
         ("client,server,avg latency ms", "41.3 228 201.5"),
+        ("source,target,p50 rtt ms", "41.3 228 201.5"),
+        ("from,to,rtt,unit", "41300,us 0.228,s 201.5,ms"),
+        ("from,to,rtt,success_rate", "41.3,0.99 228,0.98 201.5,1"),
+        ("from,to,rtt,bandwidth", "41.3,100 228,100 201.5,100"),
+        ("from,to,rtt,upload_mbps,download_mbps", "41.3,1,2 228,1,2 201.5,1,2"),
     ],
 )
 def test_the_names_and_units_of_columns(header: str, figures: str) -> None:
@@ -326,6 +340,38 @@ def test_a_standard_deviation_becomes_the_jitter_that_has_it(name: str) -> None:
     assert one_way.wan_links[0].forward.jitter_ns == pytest.approx(3**0.5 * 10**6, abs=1)
 
 
+def test_a_deviation_too_wide_for_the_figure_is_limited() -> None:
+    text = "from,to,rtt_ms,mdev_ms\na,b,1,0.6\n"
+    assert plan(text).wan_links[0].forward.jitter_ns == 500_000
+    assert "too wide" in notes(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "mbit"),
+    [
+        ("Bandwidth(Mbps)", "94", 94),
+        ("bw_gbit", "1.5", 1500),
+        ("Bandwidth [MB/s]", "10", 80),
+        ("throughput_kbps", "2000", 2),
+        ("rate", "94 Mbit/s", 94),
+        ("bandwidth", "1 Gbps", 1000),
+    ],
+)
+def test_rates_in_the_units_of_the_trade(name: str, cell: str, mbit: int) -> None:
+    (link,) = plan(f"from,to,rtt_ms,{name}\na,b,12,{cell}\n").wan_links
+    assert link.forward.rate_bps == mbit * 10**6
+
+
+def test_units_behind_the_places_are_units() -> None:
+    assert rtt("x,oslo (us),rome (us)\noslo,0,180\nrome,180,0\n") == {("oslo", "rome"): 0.18}
+    assert rtt("x,oslo [s],rome [s]\noslo [s],0,1\nrome [s],1,0\n") == {("oslo", "rome"): 1000}
+
+
+def test_a_comment_can_name_the_places() -> None:
+    assert rtt("# oslo rome lima\n0 41.3 228\n41.3 0 201.5\n228 201.5 0\n") == TRIPLE
+    assert rtt("#,rome,oslo\noslo,41.3,0\nrome,0,41.3\n") == {("oslo", "rome"): 41.3}
+
+
 def test_repeated_lines_are_their_median() -> None:
     text = (
         "from,to,rtt_ms,jitter_ms\noslo,rome,41.3,0.4\noslo,lima,228.0,2.1\nrome,lima,201.5,1.9\n"
@@ -334,7 +380,8 @@ def test_repeated_lines_are_their_median() -> None:
     assert rtt(text) == TRIPLE
     assert "oslo to rome (3 lines)" in notes(text)
     assert rtt("from,to,rtt\na,b,10\na,b,30\nb,a,40\n") == {("a", "b"): 30}
-    assert rtt("from,to,rtt\na,b,10\na,b,-1\na,b,30\n") == {("a", "b"): 20}
+    for lost in ("-1", "0", "timeout"):
+        assert rtt(f"from,to,rtt\na,b,10\na,b,{lost}\na,b,30\n") == {("a", "b"): 20}
 
 
 @pytest.mark.parametrize(
