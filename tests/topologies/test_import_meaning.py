@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.command_line import here
 from tests.topologies.test_matrix import made, plan, rtt
 from wanlat.topologies.matrix import MatrixError
+from wanlat.topologies.matrix_import import import_matrix
 from wanlat.topologies.units import Duration
 
 Rtts = dict[tuple[str, str], float]
@@ -452,3 +455,29 @@ def test_what_is_written_is_read_back_or_refused(
     assert rtt(text) == pytest.approx(
         dict(zip(TRIPLE, (value / 1000 for value in us), strict=True))
     )
+
+
+def test_what_is_shipped_needs_no_assumption() -> None:
+    """The only notes are on names, and on figures of which both ends measured one."""
+    source = Path(__file__).parents[2] / "topologies" / "sources" / "azure-2026-07.csv"
+    imported = import_matrix(source)
+    assert [note.split()[0] for note in imported.notes] == ["names", "24"]
+    body = imported.text.partition("\nname:")[2].encode()
+    assert hashlib.sha256(body).hexdigest() == (
+        "b9cfc0fbe0f43ee95e78f52d77bcc38fa8be4a0360c35ca836455e6177b2df85"
+    )
+
+
+def test_the_commands_options_reach_the_reader() -> None:
+    Path("ping.csv").write_text(PING, encoding="utf-8")
+    chosen = here(
+        "topology", "import", "ping.csv", "--column", "rtt_avg_ms", "--places", "lima,oslo"
+    )
+    assert chosen.returncode == 0 and "{between: [lima, oslo], rtt: 228ms" in chosen.stdout
+    assert "standard deviations" in chosen.stderr
+    Path("x.tsv").write_text("ms\ta\tb\na\t0\t1,234\nb\t1,234\t0\n", encoding="utf-8")
+    assert here("topology", "import", "x.tsv").returncode == 2
+    assert "rtt: 1234ms" in here("topology", "import", "x.tsv", "--decimal", ".").stdout
+    assert "rtt: 1.234ms" in here("topology", "import", "x.tsv", "--decimal", ",").stdout
+    first = here("topology", "import", "ping.csv", "--column", "rtt_min_ms", "--places", "2")
+    assert "{between: [oslo, rome], rtt: 40.9ms" in first.stdout and "lima" not in first.stdout
