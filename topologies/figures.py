@@ -46,6 +46,8 @@ _FIGURE = re.compile(
     rf"([+-]?)\s*(\d[\d.,{_GROUP}]*|[.,]\d+)(e[+-]?\d{{1,4}})?\s*([^\d\s.,{_GROUP}].*)?",
     re.IGNORECASE,
 )
+# At most one kind of thousands and one decimal part: `10.0.0.1` is an address.
+_NUMBER = re.compile(rf"\d+[.,]?\d*|[.,]\d+|\d{{1,3}}([.,{_GROUP}])\d{{3}}(\1\d{{3}})*([.,]\d*)?")
 _RATE = re.compile(r"([kmgt]?)(bits?|bps|b|bytes?)(/s|/sec|ps|/second|psec)?", re.IGNORECASE)
 _LONGEST_NS = 1800 * 10**9
 
@@ -69,8 +71,10 @@ def is_missing(cell: str) -> bool:
 def is_figure(cell: str) -> bool:
     """Whether a cell is a number, with a unit of time or a percent sign or without."""
     match = _FIGURE.fullmatch(cell.replace("\u2212", "-"))
-    return match is not None and (
-        not match[4] or unit_word(match[4]) in {*TIME, *_IN_CELLS, *SHARES}
+    return (
+        match is not None
+        and bool(_NUMBER.fullmatch(match[2].rstrip(_GROUP)))
+        and (not match[4] or unit_word(match[4]) in {*TIME, *_IN_CELLS, *SHARES})
     )
 
 
@@ -96,7 +100,7 @@ def decimal_point(
     unclear: dict[str, tuple[int, str]] = {}
     for line, cell in cells:
         if (match := _FIGURE.fullmatch(cell)) and ("," in match[2] or "." in match[2]):
-            mark, is_proof = _evidence(match[2], bool(match[3]))
+            mark, is_proof = _evidence(match[2].rstrip(_GROUP), bool(match[3]))
             (proof if is_proof else unclear).setdefault(mark, (line, cell))
     if len(proof) > 1:
         (at, with_point), (line, with_comma) = proof["."], proof[","]

@@ -128,7 +128,8 @@ class _Reader:
     def read(self, table: Cells) -> None:
         self.made.comments, self.separator = table.comments, table.separator
         if table.outside:
-            self.made.notes.append(f"{table.outside} lines outside the table are not read")
+            lines = f"{table.outside} line{'s are' if table.outside > 1 else ' is'}"
+            self.made.notes.append(f"{lines} outside the table, and not read")
         line, header = table.rows[0]
         self.made.meaning = "delay" if self.one_way else "rtt"
         columns = [column(name, is_figure=self._is_wanted(name)) for name in header]
@@ -349,8 +350,11 @@ class _Reader:
     def _corner(self, line: int, corner: str) -> None:
         """Take over what the first cell states of all figures: a unit, or that they are one way."""
         own = words(corner)
-        has_unit = bool(own) and (
-            all(word in TIME for word in own) or re.search(r"[(\[/,]", corner) is not None
+        units = [word for word in own if word in TIME]
+        has_unit = bool(units) and (
+            len(units) == len(own)
+            or max(map(len, units)) > 2  # `usec`, `seconds`: no abbreviation of something else
+            or re.search(r"[(\[/,]|\bin\b", corner) is not None
         )
         meant = column(corner)
         if meant.role != "figure" and self.unit is None and (odd := meant.unknown_in_brackets):
@@ -359,7 +363,12 @@ class _Reader:
                 " figures are in ms (--unit says otherwise)"
             )
         if meant.role != "figure":
-            if not has_unit or not set(own) & set(TIME):
+            if units and not has_unit and self.unit is None:
+                self.made.notes.append(
+                    f"{show(units[0])} in the first cell {show(corner)} is not read as a unit;"
+                    " figures are in ms (--unit says otherwise)"
+                )
+            if not has_unit:
                 return
             meant = column(corner, is_figure=True)
         self._take(line, meant, f"the first cell {show(corner)}")
@@ -493,6 +502,7 @@ class _Reader:
         """Every entry, and the median of those that are given more than once."""
         parser = Parser(self.point or self._decimal_point(cells))
         measured: dict[tuple[str, str], list[Entry]] = {}
+        partial: dict[tuple[str, str], Entry] = {}  # a line that has all but the figure
         for line, a, b, texts in cells:
             try:
                 values = self._values(texts, parser)
@@ -501,10 +511,16 @@ class _Reader:
                 continue
             if "ns" in values:
                 measured.setdefault((a, b), []).append(Entry(line, **values))
+            elif values:
+                partial[a, b] = Entry(line, 0, **values)
         repeated = {pair: entries for pair, entries in measured.items() if len(entries) > 1}
         if repeated:
             self._repeated(repeated)
         self.made.entries = {pair: _median(entries) for pair, entries in measured.items()}
+        if self.made.meaning == "rtt":
+            for pair, entry in partial.items():
+                if pair not in measured and (back := self.made.entries.get(pair[::-1])):
+                    self.made.entries[pair] = replace(entry, ns=back.ns)
         self._limit_jitter()
 
     def _limit_jitter(self) -> None:
@@ -612,7 +628,10 @@ class _Reader:
         notes, entries = self.made.notes, self.made.entries
         if self.lost:
             kinds = listing(sorted({show(cell) for cell in self.lost}), at_most=4)
-            notes.append(f"{len(self.lost)} lost probes ({kinds}) count as missing figures")
+            count = f"{len(self.lost)} lost probe{'s' * (len(self.lost) > 1)}"
+            notes.append(
+                f"{count} ({kinds}) {'count' if len(self.lost) > 1 else 'counts'} as missing"
+            )
         if self.bare_loss:
             most = Fraction(max(self.bare_loss))
             notes.append(
@@ -642,12 +661,14 @@ class _Reader:
         filled = [pair for pair in zeros if (back := entries.get(pair[::-1])) and back.ns]
         if self.made.meaning == "rtt" and filled:
             for pair in filled:
-                del entries[pair]
+                entries[pair] = replace(entries[pair], ns=entries[pair[::-1]].ns)
+            count = f"{len(filled)} round trip{'s' * (len(filled) > 1)}"
             self.made.notes.append(
-                f"{len(filled)} round trips of 0 ms count as missing, since the other end measured"
-                f" more: {listing((f'{short(a)} to {short(b)}' for a, b in filled), at_most=3)}"
+                f"{count} of 0 ms {'count' if len(filled) > 1 else 'counts'} as missing, since the"
+                " other end measured more:"
+                f" {listing((f'{short(a)} to {short(b)}' for a, b in filled), at_most=3)}"
             )
-            zeros = [pair for pair in zeros if pair in entries]
+            zeros = [pair for pair in zeros if not entries[pair].ns]
         apart = {frozenset(pair) for pair in zeros}
         if apart:
             pairs = listing((" to ".join(map(short, sorted(pair))) for pair in apart), at_most=3)

@@ -96,6 +96,7 @@ def test_names_that_stand_once_are_enough(text: str) -> None:
         (",0,1,2\n0,,10,20\n1,10,,30\n2,20,30,\n", {"0", "1", "2"}),
         (",3356,1299,7018\n3356,,1,2\n1299,1,,3\n7018,2,3,\n", {"3356", "1299", "7018"}),
         ("from,to,rtt_ms\n1,2,10\n1,3,20\n2,3,30\n", {"1", "2", "3"}),
+        ("x,10.0.0.1,10.0.0.2\n10.0.0.1,0,5\n10.0.0.2,5,0\n", {"10-0-0-1", "10-0-0-2"}),
     ],
 )
 def test_places_may_be_named_by_numbers(text: str, names: set[str]) -> None:
@@ -191,6 +192,9 @@ def test_an_unknown_unit_is_never_milliseconds(name: str) -> None:
 def test_a_unit_that_stands_in_no_column_is_noted() -> None:
     assert "--unit us" in notes("# RTT in µs\nfrom,to,rtt\na,b,180\n")
     assert "--unit" in notes("from,to,rtt\na,b,0.0413\n")
+    for corner in ("values in µs", "Measured in usec", "from / to (us)", "[us]", "us"):
+        assert rtt(f"{corner},a,b\na,0,180\nb,180,0\n") == {("a", "b"): 0.18}
+    assert "--unit" in notes("city us,a,b\na,0,4\nb,4,0\n")
     assert "--unit" in notes("x (ticks),a,b\na,0,4\nb,4,0\n")
     assert not made("from,to,rtt_ms\na,b,0.0413\n").notes
 
@@ -212,6 +216,9 @@ def test_directions_that_are_alike_stay_one_link_and_the_unknown_is_noted() -> N
     assert "one direction alone" in notes(one)
     jitter = plan(both.replace("26,8", "26,9"), jitter=Duration(2_000_000)).wan_links[0]
     assert jitter.forward.jitter_ns == 1_000_000
+    for lost in ("-", "0", "timeout"):
+        (link,) = plan(both.replace("26,8", f"{lost},9")).wan_links
+        assert (link.forward.rate_bps, link.backward.rate_bps) == (8_000_000, 9_000_000)
     inside = plan("from,to,rtt,loss\na,a,2,\na,b,20,1%\nb,a,20,2%\n", nodes=2)
     assert inside.rtt_ms("a-1", "b-1") == 20
 
@@ -224,6 +231,7 @@ def test_directions_that_are_alike_stay_one_link_and_the_unknown_is_noted() -> N
         'ms,a,b,c\na,0,"1,234",31.5\nb,"1,234",0,"1,260"\nc,31.5,"1,260",0\n',
         "ms;a;b;c\na;0;1 234;31,5\nb;1 234;0;1 260,0\nc;31,5;1 260;0\n",
         "ms;a;b;c\na;0;1'234;31.5\nb;1'234;0;1'260\nc;31.5;1'260;0\n",
+        "from\tto\trtt\na\tb\t1,234 ms\na\tc\t31.5 ms\nb\tc\t1.26 s\n",
         "from\tto\trtt\na\tb\t1,234.0\na\tc\t31.5\nb\tc\t1,260\n",
     ],
 )
