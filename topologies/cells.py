@@ -93,7 +93,7 @@ def _rows(
             yield number, line.split()
         elif separator == "|":
             if not _RULE.fullmatch(line):
-                inner = re.sub(r"^\s*\||(?<!\\)\|\s*$", "", line)
+                inner = re.sub(r"^\s*\||(?<!\\)\|\s*$", "", line) if line[:1] == "|" else line
                 yield number, [_plain(cell) for cell in re.split(r"(?<!\\)\|", inner)]
         else:
             yield number, _fields(number, line, separator, strict)

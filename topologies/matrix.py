@@ -72,7 +72,7 @@ class Matrix:
 
     An entry from a place to itself is what lies inside it. `comments` are the lines that start
     with `#`, without the sign: where the figures come from. `unused` are columns, `notes` what
-    was assumed.
+    was assumed. `is_jitter_derived`: the jitter was made of standard deviations.
     """
 
     file: str
@@ -82,6 +82,7 @@ class Matrix:
     comments: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
+    is_jitter_derived: bool = False
 
 
 def read(
@@ -253,7 +254,9 @@ class _Reader:
             if body and numbers and is_square and not headed:
                 return self._unnamed(rows, first, body)
             return (line, first), body
-        return self._numbered(rows, down, is_pure=figures[0] or blanks[0])
+        return self._numbered(
+            rows, down, is_pure=figures[0] or (blanks[0] and first[0] not in ("x", "X"))
+        )
 
     def _numbered(
         self, rows: list[Row], down: list[str], *, is_pure: bool
@@ -474,6 +477,7 @@ class _Reader:
                 f" {show(self.columns['ns'].name)}"
             )
         if jitter.role == "deviation":
+            self.made.is_jitter_derived = True
             times = "sqrt(6), which is 2.45" if self.made.meaning == "rtt" else "sqrt(3)"
             self.made.notes.append(
                 f"column {show(jitter.name)} has standard deviations; a uniform `jitter` of as much"
@@ -521,22 +525,6 @@ class _Reader:
             for pair, entry in partial.items():
                 if pair not in measured and (back := self.made.entries.get(pair[::-1])):
                     self.made.entries[pair] = replace(entry, ns=back.ns)
-        self._limit_jitter()
-
-    def _limit_jitter(self) -> None:
-        """A jitter that was made of a standard deviation is at most the figure."""
-        if "jitter_ns" not in self.columns or self.columns["jitter_ns"].role != "deviation":
-            return
-        entries = self.made.entries
-        wide = [pair for pair, own in entries.items() if (own.jitter_ns or 0) > own.ns]
-        for pair in wide:
-            entries[pair] = replace(entries[pair], jitter_ns=entries[pair].ns)
-        if wide:
-            named = listing((f"{short(a)} to {short(b)}" for a, b in wide), at_most=3)
-            self.made.notes.append(
-                f"the deviation is too wide for a uniform jitter, which is limited to the figure:"
-                f" {named}"
-            )
 
     def _repeated(self, repeated: Mapping[tuple[str, str], list[Entry]]) -> None:
         if not self.is_long:

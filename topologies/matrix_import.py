@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations, permutations
@@ -57,36 +57,7 @@ def import_matrix(
     diagonal = {a: entry.ns * ways for (a, b), entry in entries.items() if a == b and inside}
     notes += _notes(matrix)
     links: dict[str, Any] = {}
-    missing: list[str] = []
-    pairs: list[dict[str, Any]] = []
-    one_sided: list[str] = []
-    for a, b in (combinations if is_rtt else permutations)(sites, 2):
-        both = [(a, b), (b, a)] if is_rtt else [(a, b)]
-        given = [entries[direction] for direction in both if direction in entries]
-        if not given:
-            missing.append(f"{short(a)} to {short(b)}")
-            continue
-        inside_ns = (diagonal.get(a, 0) + diagonal.get(b, 0)) // (2 * ways)
-        try:
-            if is_rtt and (halves := _halves(given)):
-                half = Duration(jitter.ns // 2) if isinstance(jitter, Duration) else jitter
-                for entry, (start, end) in zip(halves, both, strict=True):
-                    link = _link([entry], half, inside_ns // 2, "delay")
-                    pairs.append({"from": sites[start], "to": sites[end], **link})
-                there, back = ((entry.loss is None, entry.rate is None) for entry in halves)
-                if there != back:
-                    one_sided.append(f"{short(a)} to {short(b)}")
-            else:
-                link = _link(given, jitter, inside_ns, matrix.meaning)
-                pairs.append({**_ends(sites[a], sites[b], is_rtt), **link})
-        except ValueError as problem:
-            place = f"{matrix.file}:{given[0].line}: from {short(a)} to {short(b)}"
-            raise MatrixError(f"{place}: {problem}") from None
-    if one_sided:
-        notes.append(
-            f"loss or rate is known in one direction alone of {listing(one_sided, at_most=5)}; the"
-            " other has none (fill in its cells)"
-        )
+    pairs, missing = _pairs(matrix, sites, diagonal, jitter, notes)
     if missing:
         named = listing(missing, at_most=5)
         if default is None:
@@ -147,6 +118,61 @@ def _select(matrix: Matrix, places: int | Sequence[str] | None) -> None:
         matrix.names = tuple(names)
 
 
+def _pairs(
+    matrix: Matrix,
+    sites: Mapping[str, str],
+    diagonal: Mapping[str, int],
+    jitter: Duration | Fraction | None,
+    notes: list[str],
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The links between all sites, and the pairs of places that have none. Raises MatrixError.
+
+    `sites` are by their places, `diagonal` holds round trips inside places in ns.
+    """
+    entries, is_rtt = matrix.entries, matrix.meaning == "rtt"
+    ways = 1 if is_rtt else 2
+    missing: list[str] = []
+    pairs: list[dict[str, Any]] = []
+    one_sided: list[str] = []
+    limited: list[str] = []
+    for a, b in (combinations if is_rtt else permutations)(sites, 2):
+        both = [(a, b), (b, a)] if is_rtt else [(a, b)]
+        given = [entries[direction] for direction in both if direction in entries]
+        if not given:
+            missing.append(f"{short(a)} to {short(b)}")
+            continue
+        inside_ns = (diagonal.get(a, 0) + diagonal.get(b, 0)) // (2 * ways)
+        if matrix.is_jitter_derived and (narrow := _limited(given, inside_ns)) != given:
+            given = narrow
+            limited.append(f"{short(a)} to {short(b)}")
+        try:
+            if is_rtt and (halves := _halves(given)):
+                half = Duration(jitter.ns // 2) if isinstance(jitter, Duration) else jitter
+                for entry, (start, end) in zip(halves, both, strict=True):
+                    link = _link([entry], half, inside_ns // 2, "delay")
+                    pairs.append({"from": sites[start], "to": sites[end], **link})
+                there, back = ((entry.loss is None, entry.rate is None) for entry in halves)
+                if there != back:
+                    one_sided.append(f"{short(a)} to {short(b)}")
+            else:
+                link = _link(given, jitter, inside_ns, matrix.meaning)
+                pairs.append({**_ends(sites[a], sites[b], is_rtt), **link})
+        except ValueError as problem:
+            place = f"{matrix.file}:{given[0].line}: from {short(a)} to {short(b)}"
+            raise MatrixError(f"{place}: {problem}") from None
+    if limited:
+        notes.append(
+            "the deviation is too wide for a uniform jitter, which is limited to the figure:"
+            f" {listing(limited, at_most=5)}"
+        )
+    if one_sided:
+        notes.append(
+            f"loss or rate is known in one direction alone of {listing(one_sided, at_most=5)}; the"
+            " other has none (fill in its cells)"
+        )
+    return pairs, missing
+
+
 def _ends(a: str, b: str, is_rtt: bool) -> dict[str, Any]:
     return {"between": [a, b]} if is_rtt else {"from": a, "to": b}
 
@@ -170,6 +196,15 @@ def _halves(entries: Sequence[Entry]) -> list[Entry]:
     return [
         replace(entry, ns=ns, jitter_ns=entry.jitter_ns and entry.jitter_ns // 2)
         for entry in filled
+    ]
+
+
+def _limited(entries: Sequence[Entry], inside_ns: int) -> list[Entry]:
+    """The same with a jitter that leaves no delay negative."""
+    most = max(sum(entry.ns for entry in entries) // len(entries) - inside_ns, 0)
+    return [
+        replace(entry, jitter_ns=entry.jitter_ns and min(entry.jitter_ns, most))
+        for entry in entries
     ]
 
 

@@ -96,6 +96,7 @@ def test_names_that_stand_once_are_enough(text: str) -> None:
         (",0,1,2\n0,,10,20\n1,10,,30\n2,20,30,\n", {"0", "1", "2"}),
         (",3356,1299,7018\n3356,,1,2\n1299,1,,3\n7018,2,3,\n", {"3356", "1299", "7018"}),
         ("from,to,rtt_ms\n1,2,10\n1,3,20\n2,3,30\n", {"1", "2", "3"}),
+        ("x,10,7\n10,,230.3\n7,\n", {"10", "7"}),
         ("x,10.0.0.1,10.0.0.2\n10.0.0.1,0,5\n10.0.0.2,5,0\n", {"10-0-0-1", "10-0-0-2"}),
     ],
 )
@@ -355,6 +356,8 @@ def test_a_deviation_too_wide_for_the_figure_is_limited() -> None:
     text = "from,to,rtt_ms,mdev_ms\na,b,1,0.6\n"
     assert plan(text).wan_links[0].forward.jitter_ns == 500_000
     assert "too wide" in notes(text)
+    both = "from,to,rtt_ms,mdev_ms\na,b,9,3\nb,a,1,0.1\n"
+    assert plan(both).wan_links[0].forward.jitter_ns == 2_500_000
 
 
 @pytest.mark.parametrize(
