@@ -335,7 +335,7 @@ def program_note(bundle: Source | None) -> str | None:
     if not isinstance(bundle, Run):
         return None
     shares = [
-        f"{bundle.titles[name]} is asked by a program, whose own share of each sample is "
+        f"{bundle.titles[name]} is reached through a program; its own share of each sample is "
         f"{format_ms(own.median_ms)} ms (median of {own.n} requests to do nothing; p99 "
         f"{format_ms(own.p99_ms)} ms)."
         for name, own in bundle.manifest.program_overhead.items()

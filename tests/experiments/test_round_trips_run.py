@@ -51,6 +51,7 @@ def steps_of(bundle: Path) -> list[RttStep]:
     return list(found.rtt_steps)
 
 
+@pytest.mark.alone
 def test_every_rtt_is_a_step_in_the_order_of_the_seed_and_was_measured(bundle: Path) -> None:
     steps, samples = steps_of(bundle), samples_of(bundle)
     assert [step.requested_rtt_ms for step in steps] == list(schedule(RTTS_MS, 1, SEED))
@@ -65,6 +66,7 @@ def test_every_rtt_is_a_step_in_the_order_of_the_seed_and_was_measured(bundle: P
             assert rows.total_ns.min() / 1e6 >= least_ms
 
 
+@pytest.mark.alone
 def test_slope_and_critical_path_are_the_truth(bundle: Path) -> None:
     found = {each.endpoint: each for each in round_trips_of(read_run(bundle))}
     assert {name: each.chain_round_trips for name, each in found.items()} == TRUTH

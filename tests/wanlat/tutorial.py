@@ -26,7 +26,7 @@ from wanlat.emulator.binaries import binary
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE = CHECKOUT / "docs" / "tutorial" / "own-store.md"
 _BLOCK = re.compile(r"(?:`([\w./-]+)`:\n\n)?```(\w+)([^\n]*)\n(.*?)```", re.DOTALL)
-_SLOPE = re.compile(r"^\S+ \S+ +(\w+) +(\d+\.\d\d) \[")
+_SLOPE = re.compile(r"^\S.*?  +(\w+) +(\d+\.\d\d) \[")
 """A row of a table of round trips: the endpoint and its slope."""
 _HEAD = re.compile(r"^[^…\n].*\n(?:^[^…\n].*\n)?(?=^─+\s*$)", re.MULTILINE)
 """The one or two lines above the rule of a table."""

@@ -39,7 +39,7 @@ enum Command {
     },
 }
 
-/// Protocols by their names alone: what is said of them is said of the subcommands.
+/// Protocols by their names alone: their descriptions are those of the subcommands.
 fn protocols() -> impl TypedValueParser<Value = Spoken> {
     let known = Spoken::value_variants().iter();
     let names = known.filter_map(|protocol| Some(protocol.to_possible_value()?.help(None)));

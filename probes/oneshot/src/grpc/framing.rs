@@ -41,7 +41,7 @@ pub fn unframed(pieces: &[Bytes]) -> Result<Bytes, String> {
     Ok(body.slice(PREFIX_BYTES..))
 }
 
-/// Is what came one message of so many bytes? Err says what it is instead.
+/// Checks that the bytes received are one message of this length; Err names what they are instead.
 pub fn check_length(bytes: u64, came: u64) -> Result<(), String> {
     match came.checked_sub(bytes) {
         None => Err("there is no whole message".into()),

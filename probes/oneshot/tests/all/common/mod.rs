@@ -226,7 +226,7 @@ pub fn run(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What `oneshot` says to a plan that it must refuse with 2, before it writes a record.
+/// The message with which `oneshot` refuses a plan: exit code 2, before it writes a record.
 pub fn refused(protocol: &str, plan: &str) -> String {
     let output = run(&[protocol], plan);
     let error = String::from_utf8(output.stderr).unwrap();
