@@ -10,6 +10,7 @@ import pytest
 
 from tests.bundles import GARAGE, MINIO, write_load, write_sweep
 from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
+from wanlat.analysis.section import rests_on
 from wanlat.analysis.summary import blocks_of
 from wanlat.bundle.matrix import read_matrix
 from wanlat.experiments.config.claims import PublishedClaim
@@ -182,6 +183,12 @@ def test_what_a_late_network_delayed_is_in_no_count_of_what_a_figure_rests_on() 
     rows = [row("a", MIB, 0.5, late=3)]
     (found,) = evaluated([claim], {"sizes": {"entries": rows}})
     assert found["comparisons"][0]["n"] == [97]
+
+
+def test_rows_rest_on_requests_that_were_ok_and_in_time_however_they_count_them() -> None:
+    assert rests_on({"n": 100, "ok": 90, "late": 3}) == 87
+    assert rests_on({"n": 100, "failed": 10, "unexplained": 4, "late": 3}) == 87
+    assert rests_on({"n": 87, "clusters": 5}) == 87
 
 
 def test_without_all_of_its_samples_nothing_is_decided() -> None:
