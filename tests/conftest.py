@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,14 @@ fix_process()
 # How long an example takes is the machine's matter: a stall of it is no failure.
 settings.register_profile("wanlat", deadline=None)
 settings.load_profile("wanlat")
+
+
+@pytest.fixture(autouse=True)
+def _same_registry() -> Iterator[None]:
+    """A store that a test registers is known while that test lasts."""
+    with patch.dict("wanlat.systems.registry._ADOPTED"):
+        yield
+
 
 MARKS = ("minutes", "alone", "programs", "registry", "stores")
 LONGEST = (

@@ -42,6 +42,19 @@ def test_what_is_shipped_is_listed(command: str, names: list[str]) -> None:
     assert [line.split()[0] for line in table] == ["NAME", *names]
 
 
+def test_a_store_is_registered_for_the_command_that_was_given_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "system.yaml").write_text("schema: 1\nname: own\nextends: quorum\n")
+    known = registry.names()
+    assert document("system", "show", f"{tmp_path}/")["name"] == "own"
+    assert registry.names() == known
+    registry.adopt(f"{tmp_path}/")
+    assert "own" in registry.names()
+
+
+def test_a_store_that_a_test_registered_is_gone_after_it() -> None:
+    assert "own" not in registry.names()
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "path"),
     [
