@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.bundles import GARAGE, MINIO, write_load, write_sweep
+from tests.command_line import CHECKOUT
 from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
 from wanlat.analysis.section import rests_on
 from wanlat.analysis.summary import blocks_of
 from wanlat.bundle.matrix import read_matrix
-from wanlat.experiments.config.claims import PublishedClaim
+from wanlat.experiments.config.claims import PublishedClaim, publications
 
 HOLDS, DOES_NOT, NOT_DECIDED = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_DECIDED
 MIB = 2**20
@@ -252,3 +255,14 @@ def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) ->
     (verdicts,) = block.grids()
     assert [row[2] for row in verdicts.rows] == ["holds"]
     assert "Claims on what this run did not measure: 1." in verdicts.notes
+
+
+def test_each_section_of_the_page_of_publications_has_claims_that_are_data() -> None:
+    page = (CHECKOUT / "docs" / "results" / "publications" / "README.md").read_text("utf-8")
+    sections = dict(re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", page))
+    titles = [title for title, text in sections.items() if "\nVerdicts:\n" in text]
+    assert sorted(titles) == sorted(made.title for made in publications())
+    verdicts = Counter(row.split(" | ")[2] for row in re.findall(r"(?m)^\| [^-].*", page))
+    del verdicts["verdict"]
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
+    assert f"**{verdicts.total()} verdicts: {counts}.**" in page
