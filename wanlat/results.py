@@ -158,7 +158,6 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     After the reference store alone it is the same study on real stores; after latencies that are no
     whole number of round trips the study that counts them; else a drill.
     """
-    from wanlat.experiments.config.endpoints import S3
     from wanlat.experiments.drill.model import scenario
 
     in_rtts = made.summary.blocks.get("in_rtts")
@@ -168,10 +167,9 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     systems = list(dict.fromkeys(entry.series.system for entry in made.summary.endpoints))
     study, on = shlex.quote(study), shlex.quote(on)
     if systems == ["quorum"]:
-        if not {entry["endpoint"] for entry in entries} <= set(S3):
-            return None  # the stores that are proposed speak S3
+        command = _on_real_stores(study, {entry["endpoint"] for entry in entries})
         where = f" --topology {on}" if is_chosen else ""
-        return f"Next, the same study on real stores: {_on_real_stores(study)}{where}"
+        return command and f"Next, the same study on real stores: {command}{where}"
     is_within_a_site = any(entry["rtt_ms"] is None for entry in entries)
     is_whole = all(entry["round_trips"] is not None for entry in entries if entry["rtts"])
     if not is_within_a_site and not (entries and is_whole):
@@ -204,17 +202,27 @@ def program() -> str:
     return str(here.relative_to(place) if here.is_relative_to(place) else called)
 
 
-def _on_real_stores(study: str) -> str:
-    """The command that measures those that wanlat builds; before it, if need be, that builds."""
+def _on_real_stores(study: str, endpoints: set[str]) -> str | None:
+    """The command that measures those that wanlat builds; before it, if need be, that builds.
+
+    None where no such store has these endpoints.
+    """
     from wanlat.experiments.drill.model import scenario
+    from wanlat.probes.protocols import PLANNERS
     from wanlat.systems import registry
     from wanlat.systems.engine.cache import Cache
 
     # Those that replicate: what a node's loss does to them is a shipped drill.
     every = [registry.get(name) for name in scenario(_DRILL).systems]
     own = [store for store in every if store.recipe and store.recipe.name == store.name]
-    speaking = [store.recipe for store in own if store.api(store.parse_options()) == "s3"]
-    recipes = [recipe for recipe in speaking if recipe]
+    speaking = [
+        store
+        for store in own
+        if endpoints <= {*PLANNERS[store.api(store.parse_options())].endpoints}
+    ]
+    recipes = [store.recipe for store in speaking if store.recipe]
+    if not recipes:
+        return None
     run = f"{program()} run {study} --systems {','.join(recipe.name for recipe in recipes)}"
     cache = Cache.from_environment()
     missing = [
