@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wanlat.analysis.names import EN_DASH, below, count, digits, short_version, size, with_interval
-from wanlat.analysis.section import Grid
+from wanlat.analysis.section import Grid, rests_on
 from wanlat.analysis.statistics import of_estimates
 from wanlat.analysis.stats.intervals import Z95, Interval, holm, of_mean, wilson
 from wanlat.bundle import REPLICATE
@@ -286,8 +286,8 @@ def _counts(row: Row, spec: Spec) -> list[int]:
     figure = below(row, str(spec["figure"]))
     if isinstance(figure, Mapping) and "attempted" in figure:
         return [due_of(figure)]
-    count = row.get("ok", row.get("n"))
-    return [] if count is None or spec.get("exact") else [int(count) - int(row.get("late", 0))]
+    is_counted = row.get("ok", row.get("n")) is not None
+    return [rests_on(row)] if is_counted and not spec.get("exact") else []
 
 
 def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:

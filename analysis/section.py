@@ -77,6 +77,12 @@ def series_of(row: Row) -> Series:
     return Series(str(row["system"]), str(row["version"]))
 
 
+def rests_on(row: Row) -> int:
+    """How many requests a row's figures rest on: ok, and not delayed by a late network."""
+    ok = row["ok"] if "ok" in row else row["n"] - row.get("failed", 0)
+    return int(ok) - int(row.get("late", 0))
+
+
 def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
     """The figures that rows with their arrays make; None without a row."""
     columns = tuple(zip(*pairs, strict=True))

@@ -32,6 +32,8 @@ PLACEMENTS = (LOCAL, REMOTE, UNKNOWN)
 """Of a request's key: whether the target node has a replica of it; in the order of tables."""
 DECIDING = ("window", "cut", "back")
 """The phases of an envelope's trials that its verdicts rest on."""
+Affected = Literal["links", "processes", "disks"]
+"""What a fault hits: the way between nodes, what runs on them, what they store on."""
 MISSED = "found nothing"
 """How the error of a removal begins, on a ledger, that did not find what had been acknowledged."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from wanlat.bundle.documents import Json, Open, Status
+from wanlat.bundle.documents import Affected, Json, Open, Status
 
 RESULTS_VERSION = 1
 """Of these documents; it grows when a key is taken away or means something else."""
@@ -98,6 +98,12 @@ class Durability(Open):
     lost: int | None
 
 
+class DrillFault(Open):
+    """What was broken. `affects`: what it hits; null: not recorded."""
+
+    affects: Affected | None = None
+
+
 class DrillResult(Open):
     """A drill: what was broken is in `faults`; `failures` are why it did not pass."""
 
@@ -113,6 +119,7 @@ class DrillResult(Open):
     recovery_s: float | None
     durability: Durability
     claims: Sequence[Json]
+    faults: Sequence[DrillFault] = ()
     outages: Sequence[Json] = ()
 
 

@@ -36,6 +36,7 @@ from wanlat.probes.process import Spawn
 from wanlat.probes.protocols import PLANNERS
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
+from wanlat.systems.engine.protocols import PROTOCOLS
 from wanlat.systems.engine.protocols.requests import Requested
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
@@ -135,7 +136,7 @@ def _endpoint(wish: Wish, api: Api, own: Sequence[Requested]) -> str | Requested
     if wish.endpoint in named:
         return named[wish.endpoint]
     known = PLANNERS[api].endpoints or tuple(named)
-    if wish.endpoint in known or (api == "grpc" and "/" in wish.endpoint):
+    if wish.endpoint in known or PROTOCOLS[api].is_named(wish.endpoint):
         return wish.endpoint
     hint = did_you_mean(wish.endpoint, known)
     if wish.endpoint in (*S3, *BOB) and wish.system == "quorum":

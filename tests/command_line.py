@@ -37,7 +37,10 @@ def write_program(path: Path, text: str) -> Path:
 
 
 def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `wanlat ARGUMENTS`; for all but what hands its own streams on."""
+    """Run `wanlat ARGUMENTS`; for all but what hands its own streams on.
+
+    Stores that it registers are known to it alone, as if it had a process of its own.
+    """
     out, told = io.StringIO(), io.StringIO()
     argv = ["wanlat", *arguments]
     code = 0
@@ -46,6 +49,7 @@ def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
     with (
         patch.object(sys, "argv", argv),
         patch.dict("os.environ", environment),
+        patch.dict("wanlat.systems.registry._ADOPTED"),
         redirect_stdout(out),
         redirect_stderr(told),
     ):

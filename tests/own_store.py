@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from wanlat.systems import registry
 from wanlat.systems.base import System
 from wanlat.systems.engine.protocols import BOB_PROTO
@@ -37,8 +35,7 @@ endpoints:
 """
 
 
-def adopted(directory: Path, monkeypatch: pytest.MonkeyPatch, text: str = DEFINITION) -> System:
+def adopted(directory: Path, text: str = DEFINITION) -> System:
     """Write a definition, and return its system, which is known while the test lasts."""
-    monkeypatch.setattr(registry, "_ADOPTED", {})
     (directory / "system.yaml").write_text(text)
     return registry.get(registry.adopt(f"{directory}/"))

@@ -72,7 +72,6 @@ def next_step(made: Report, study: str, on: str, options: Given) -> str | None:
     the same study on real stores; after latencies that are no whole number of round trips the study
     that counts them; else a drill.
     """
-    from wanlat.experiments.config.endpoints import S3
     from wanlat.experiments.drill.model import scenario
 
     in_rtts = made.summary.blocks.get("in_rtts")
@@ -82,9 +81,9 @@ def next_step(made: Report, study: str, on: str, options: Given) -> str | None:
     systems = list(dict.fromkeys(entry.series.system for entry in made.summary.endpoints))
     place = f"--topology {shlex.quote(on)}"
     if systems == ["quorum"]:
-        if not {entry["endpoint"] for entry in entries} <= set(S3):
-            return None  # the stores that are proposed speak S3
-        stores = _real_stores()
+        stores = _real_stores({entry["endpoint"] for entry in entries})
+        if not stores:
+            return None
         again = _repeated(options, stores)
         where = [place] if "--topology" in options else []
         run = " ".join([_run(shlex.quote(study), stores), *where, *again])
@@ -191,9 +190,17 @@ def program() -> str:
     return str(here.relative_to(place) if here.is_relative_to(place) else called)
 
 
-def _real_stores() -> list[str]:
-    """Return the names of the stores that wanlat builds, that replicate, and that speak S3."""
-    return [recipe.name for recipe in _recipes()]
+def _real_stores(endpoints: Collection[str]) -> list[str]:
+    """Return the names of the stores that wanlat builds, that replicate, and have the endpoints."""
+    from wanlat.probes.protocols import PLANNERS
+    from wanlat.systems import registry
+
+    stores = [registry.get(recipe.name) for recipe in _recipes()]
+    return [
+        store.name
+        for store in stores
+        if {*endpoints} <= {*PLANNERS[store.api(store.parse_options())].endpoints}
+    ]
 
 
 def _recipes() -> Iterator[Any]:
@@ -202,9 +209,8 @@ def _recipes() -> Iterator[Any]:
 
     # Those that replicate: what a node's loss does to them is a shipped drill.
     for store in map(registry.get, scenario(_DRILL).systems):
-        recipe = store.recipe
-        if recipe and recipe.name == store.name and store.api(store.parse_options()) == "s3":
-            yield recipe
+        if store.recipe and store.recipe.name == store.name:
+            yield store.recipe
 
 
 def _install_of(stores: Collection[str]) -> str:

@@ -9,7 +9,7 @@ faults, each on a line of its own and named beside it, where no line crosses its
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
@@ -48,7 +48,7 @@ from wanlat.analysis.claims import due_of
 from wanlat.analysis.figures.drill.read import Drill, Row, fault_label
 from wanlat.analysis.names import count, shortened
 from wanlat.analysis.report import drill as words
-from wanlat.bundle.documents import NOT_SENT
+from wanlat.bundle.documents import NOT_SENT, Affected
 
 # They differ in lightness and for every kind of colour-blindness; outcomes differ in shape as well.
 OPERATION_COLOURS = {"read": "#004488", "write": "#b8741a", "list": "#3a8a8a"}
@@ -56,8 +56,11 @@ UNKNOWN_COLOUR, BACK_COLOUR, SLOW_COLOUR = "#6b3fa0", "#117755", "#9a9a9a"
 AS_SHAPES = 2000
 """Up to so many requests each is an element of an SVG; more of them are a picture in it."""
 
-# Light enough for marks to be seen on.
-_NODE_COLOUR, _LINK_COLOUR = "#efcac4", "#c9d9ef"
+# Light enough for marks to be seen on; None: an older bundle, which does not record it.
+FAULT_COLOURS: Mapping[Affected | None, str] = {
+    **{"links": "#c9d9ef", "processes": "#efcac4", "disks": "#ece0b4"},
+    **{None: "#dcdcdc"},
+}
 
 _LINES_UP_TO = 0.76
 """Of a panel's height: above are the outages, with names that no line shall cross."""
@@ -117,7 +120,7 @@ def picture_of(drill: Drill) -> Picture:
     faults = []
     for fault in drill["faults"]:
         until = min(end, (fault["end_s"] or math.inf) - zero_s)
-        colour = _LINK_COLOUR if fault["directions"] else _NODE_COLOUR
+        colour = FAULT_COLOURS[fault["affects"]]
         faults.append((fault_label(fault), fault["begin_s"] - zero_s, until, colour, fault))
     marks = [
         (f"{death['node']} died", death["at_s"] - zero_s, ALARM, "X") for death in drill["deaths"]
@@ -339,10 +342,16 @@ def _keys(drill: Drill, grid: Sequence[Axes]) -> list[tuple[Any, str]]:
     texts = {name: f"{name}: {counts[name]}" if name in counts else name for name in drawn}
     are_ours = drill.requests["outcome"] == NOT_SENT
     none_sent = [scale_of([UNSENT_COLOUR], "none sent")] if are_ours.any() else []
+    affected = {fault["affects"] for fault in drill["faults"]}
     return [
         *((drawn[name], texts[name]) for name in sorted(drawn)),
         SHARES_KEY,
         *none_sent,
+        *(
+            scale_of([colour], f"fault of {affects}" if affects else "fault")
+            for affects, colour in FAULT_COLOURS.items()
+            if affects in affected
+        ),
     ]
 
 
@@ -355,8 +364,8 @@ def _caption(picture: Picture) -> Iterator[str]:
         "took from then on, waiting for its turn included: a stall is a falling ramp. Solid line: "
         "the deadline. Dotted: an answer that takes longer counts as an outage. Strips: share that "
         "was ok of what was due (without what this machine could not send), in bins of "
-        f"{width_s:g} s by due time, white where nothing was due. Shaded: a "
-        "fault in force, named at the top; ticks in its bar: single occurrences."
+        f"{width_s:g} s by due time, white where nothing was due. Shaded: a fault in force, "
+        "coloured by what it hits, named at the top; ticks in its bar: single occurrences."
     )
     names = [name for name, *_ in picture.faults]
     full = [name for name in names if name != _short(name)]

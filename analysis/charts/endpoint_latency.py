@@ -72,7 +72,7 @@ def draw(answer: Answer, bundle: Run) -> Figure:
     placed = {(entry.series, entry.placement) for entry in entries}
     beyond = sum(int((entry.values_ms > limit).sum()) for entry in entries)
     several = any(len(its) > 1 for its in modes)
-    n = sorted({entry.n for entry in entries})
+    n = sorted({entry.values_ms.size for entry in entries})
     words = Words(
         finding(entries, modes, rtt_ms, labels) or f"Endpoint latency on {bundle.topology}",
         f"{answer.subject}: {subtitle(bundle)}",
@@ -84,7 +84,7 @@ def draw(answer: Answer, bundle: Run) -> Figure:
             f"{' to '.join(map(str, dict.fromkeys((n[0], n[-1]))))} samples a row, one request in "
             "flight, one cluster a system. Bars: "
             + ("a mode each, to its median and as high as its share" if several else "medians")
-            + f". Dots: samples, at most {_MOST_DOTS} a row. Failures are in no bar and no figure.",
+            + f". Dots: samples, at most {_MOST_DOTS} a row. Failures and late ones are in none.",
             rtt_sentence(bundle, lines=rtt_ms is None),
             *error_sentences(bundle),
             f"{count(beyond, 'sample')} beyond the axis, named at its end." if beyond else None,

@@ -35,7 +35,7 @@ from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures import round_trips as report
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
 from wanlat.analysis.names import EN_DASH, format_trips, listing
-from wanlat.analysis.section import Answer, Row, series_of
+from wanlat.analysis.section import Answer, Row, rests_on, series_of
 from wanlat.bundle.run import Run
 
 _AREA, _LEAST_AREA = 60.0, 3.0
@@ -116,7 +116,7 @@ def draw_marks(answer: Answer) -> Figure:
     )
     beside = []
     for row in answer.figures.rows:
-        cells = report.slope_cell(row), report.path_cell(row) or EN_DASH, str(row["n"])
+        cells = report.slope_cell(row), report.path_cell(row) or EN_DASH, str(rests_on(row))
         labelled = row["endpoint"], labels[series_of(row)], row["placement"]
         beside.append(rows.Row(*labelled, cells, row["failed"] > 0))
     headers = ("round trips [95 %]", "critical path", "requests")

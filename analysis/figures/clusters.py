@@ -26,7 +26,16 @@ from wanlat.analysis.figures.round_trips import (
     ways_cell,
 )
 from wanlat.analysis.names import EN_DASH, digits, estimate, share
-from wanlat.analysis.section import ENDPOINT, Column, Figures, Note, Row, Section, figures_of
+from wanlat.analysis.section import (
+    ENDPOINT,
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    figures_of,
+    rests_on,
+)
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.bundle import REPLICATE
 from wanlat.bundle.matrix import Matrix
@@ -40,8 +49,9 @@ def over_clusters(matrix: Matrix, figures: Figures, names: Sequence[str]) -> Fig
 
     A cluster of which a figure does not exist (no request succeeded) is in `without`, and in no
     estimate; one on a wrong network is left out altogether. `spread` is the standard deviation
-    of the first figure between clusters, a share of its mean. `hosts`: how many of them ran on each
-    machine, where there are several machines. Arrays: the rows of the clusters.
+    of the first figure between clusters, a share of its mean, `n` how many requests that figure
+    rests on. `hosts`: how many of them ran on each machine, where there are several machines.
+    Arrays: the rows of the clusters.
     """
     if not matrix.varies(REPLICATE):
         return None
@@ -91,7 +101,7 @@ def _row(
     pooled |= {
         "clusters": len(values),
         "without": len(rows) - len(values),
-        "n": sum(row["n"] for row in rows),
+        "n": sum(rests_on(row) for row in rows if row[names[0]] is not None),
         "hosts": dict(sorted(on.items())),
     }
     for name in names:
@@ -145,6 +155,7 @@ _NOTES = (
 )
 _DEFINITIONS = {
     "clusters": "fresh clusters that have the figure; each is one value",
+    "n": "requests that the figures of these clusters rest on",
     "hosts": "how many of them ran on each machine, where there are several machines",
     "ci95": "Student's interval of the mean over clusters",
     "spread": "standard deviation between clusters, a share of the mean",

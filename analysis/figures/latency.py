@@ -23,6 +23,7 @@ from wanlat.analysis.section import (
     Row,
     Section,
     figures_of,
+    rests_on,
     series_of,
 )
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
@@ -37,7 +38,7 @@ _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
 
 DEFINITIONS = {
-    "n": "requests sent in the measuring phase",
+    "n": "requests sent in the measuring phase; in tables those that figures rest on",
     "latencies": "of the requests that succeeded (ok) and for which the network was not late",
     "late": "ok requests in no latency: the network was late in their first round trip",
     "held_up_ms": "most by which lateness behind that can have lengthened the mean",
@@ -228,7 +229,7 @@ LATENCY = Section(
     figures=latency,
     columns=(
         ENDPOINT,
-        Column("n", "{n}"),
+        Column("n", lambda row: str(rests_on(row))),
         Column("ok/fail/unknown", "{ok}/{fail}/{unknown}"),
         Column("mean [95 %] ms", mean_cell),
         *(ms(f"{name}_ms") for name in ("median", "min", "max", "p95", "p99")),

@@ -15,7 +15,17 @@ import numpy as np
 
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.names import count, digits, estimate, listing, share, with_interval
-from wanlat.analysis.section import Column, Figures, Note, Row, Section, Table, figures_of, short
+from wanlat.analysis.section import (
+    Column,
+    Figures,
+    Note,
+    Row,
+    Section,
+    Table,
+    figures_of,
+    rests_on,
+    short,
+)
 from wanlat.analysis.stats.intervals import Values, of_mean
 from wanlat.bundle.documents import Placement, Placements, Titles
 from wanlat.bundle.matrix import Matrix
@@ -78,7 +88,7 @@ def _rows(
                     "statistic": key.removesuffix("_ms"),
                     "clusters": values.size,
                     "clusters_ms": [*map(short, values.tolist())],
-                    "n": sum(row["n"] for row in rows),
+                    "n": sum(rests_on(row) for row in rows if row[key] is not None),
                 },
                 Of(placement, document),
             )

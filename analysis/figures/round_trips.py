@@ -45,6 +45,7 @@ from wanlat.analysis.section import (
     Section,
     as_json,
     figures_of,
+    rests_on,
     series_of,
 )
 from wanlat.analysis.stats.intervals import Interval, of_mean
@@ -527,7 +528,7 @@ ROUND_TRIPS = Section(
         Column("modes", modes_cell, words=True),
         cost_cell("wan_bytes", 0),
         cost_cell("wan_packets", 1),
-        Column("n", "{n}"),
+        Column("n", lambda row: str(rests_on(row))),
     ),
     definitions=DEFINITIONS,
     notes=(

@@ -22,6 +22,7 @@ from wanlat.analysis.section import (
     Row,
     Section,
     figures_of,
+    rests_on,
     series_of,
     short,
 )
@@ -37,7 +38,7 @@ FRESH, ONE = "fresh", "one"
 """Kinds of keys: each written once, or one that is written again and again."""
 SIZE, KEYS = "object_size", "key_mode"
 _OF_LATENCY = (
-    *("system", "version", "placement", "endpoint", "n", "ok"),
+    *("system", "version", "placement", "endpoint", "n", "ok", "late"),
     *("mean_ms", "mean_ci95_ms", "median_ms", "median_ci95_ms"),
 )
 
@@ -45,8 +46,8 @@ _OF_LATENCY = (
 def sizes(bundle: Run) -> Figures | None:
     """The figures of every read and write in `bundle`; None where its network was wrong.
 
-    Statistics are over the `ok` of `n` requests. `mean_over_median` shows how skewed they are.
-    Arrays: latencies of those that succeeded, ms, shape (ok,).
+    Statistics are over the `ok` of `n` requests, without the `late` ones. `mean_over_median` shows
+    how skewed they are. Arrays: latencies of those, ms, shape (ok - late,).
     """
     return figures_of(_rows(bundle)) if bundle.is_trusted else None
 
@@ -59,7 +60,7 @@ def _rows(bundle: Run) -> Iterator[tuple[Row, Values]]:
         return
     for row, entry in zip(latencies.rows, latencies.arrays, strict=True):
         does = operations(bundle.manifest, row["system"]).get(row["endpoint"])
-        if does is None or not row["ok"]:
+        if does is None or not rests_on(row):
             continue
         ms, seed = entry.values_ms, seed_of(bundle.seed, entry.group)
         figures = {
@@ -133,7 +134,7 @@ def _time(key: str) -> Callable[[Row], str]:
 
 def _outliers(row: Row) -> str:
     counted = row["outliers"]
-    severe = (counted["low_severe"] + counted["high_severe"]) / row["ok"]
+    severe = (counted["low_severe"] + counted["high_severe"]) / rests_on(row)
     return f"{100 * counted['share']:.0f} % ({100 * severe:.0f} %)"
 
 
@@ -160,7 +161,7 @@ SIZES = Section(
         Column("nodes", "{nodes:d}", optional=True),
         Column("size", lambda row: size(row["object_bytes"])),
         Column("keys", "{keys}", words=True, optional=True),
-        Column("ok", "{ok}"),
+        Column("n", lambda row: str(rests_on(row))),
         Column("mean ms [95 %]", _time("mean")),
         Column("median ms [95 %]", _time("median")),
         Column("requests/s", lambda row: digits(row["requests_per_s"])),

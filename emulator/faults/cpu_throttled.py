@@ -30,7 +30,7 @@ class CpuThrottled(Fault):
     the service starts is limited with it, and it itself again when another fault starts it anew.
     """
 
-    kind = "cpu-throttled"
+    kind, affects = "cpu-throttled", "processes"
     is_exclusive: ClassVar[bool] = True
 
     class Settings(Fault.Settings):

@@ -32,7 +32,7 @@ class DiskFull(Fault):
     It fills them once: what the store itself frees meanwhile, it may use again.
     """
 
-    kind = "disk-full"
+    kind, affects = "disk-full", "disks"
     is_exclusive: ClassVar[bool] = True
 
     class Settings(Fault.Settings):

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from wanlat.bundle.documents import Affected
 from wanlat.emulator.changes import checked
 from wanlat.emulator.faults.shared_service import FaultFailed, Service, SharedService
 from wanlat.emulator.targets import Roles, Targets
@@ -87,6 +88,8 @@ class Fault(ABC):
 
     kind: ClassVar[str]
     """As drills name it: ``kill``, ``one-way-cut``, …"""
+    affects: ClassVar[Affected]
+    """What it hits, in its events and thus in charts."""
     is_exclusive: ClassVar[bool] = False
     """Whether a node has at most one of this kind at a time."""
     subject: str = ""

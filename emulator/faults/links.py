@@ -33,6 +33,8 @@ _SHORTEST = Duration(20_000_000)  # below, a change may be late by more than it 
 class LinkFault(Fault):
     """A fault of links. What each direction gets is in ``change``; where that is empty, a cut."""
 
+    affects = "links"
+
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(hit, settings)
         self._lease: Lease | None = None

@@ -23,7 +23,7 @@ _LOOK_EVERY_S = 0.1
 class Stop(Fault):
     """Processes that are there and do nothing; their connections stay open."""
 
-    kind = "stop"
+    kind, affects = "stop", "processes"
 
     def begin(self, scene: Scene) -> int:
         """Stop; return the instant of the last one's signal."""
@@ -43,6 +43,8 @@ class Stop(Fault):
 
 class ProcessFault(Fault):
     """A fault that ends the processes of some nodes, all at once; its end has them run."""
+
+    affects = "processes"
 
     def kill(self, services: Sequence[SharedService]) -> int:
         """Kill all of them; return the instant at which the last one had ended."""

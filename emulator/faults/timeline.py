@@ -57,9 +57,9 @@ class Mark:
     kind: Kind
     step: Step
     detail: Mapping[str, Any]
-    """``id``, ``kind``, ``subject``, ``detail``, ``nodes``, ``directions``, ``late_ms`` (None
-    where nothing was due), and for one of several its number ``occurrence`` and ``state``, down or
-    up."""
+    """``id``, ``kind``, ``affects``, ``subject``, ``detail``, ``nodes``, ``directions``,
+    ``late_ms`` (None where nothing was due), and for one of several its number ``occurrence`` and
+    ``state``, down or up."""
 
 
 class Timeline:
@@ -289,6 +289,7 @@ def described(step: Step) -> dict[str, Any]:
     return {
         "id": step.id,
         "kind": fault.kind,
+        "affects": fault.affects,
         "subject": fault.subject,
         "detail": fault.detail,
         "nodes": list(fault.nodes),

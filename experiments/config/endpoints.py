@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Discriminator, StrictStr, Tag
 
@@ -12,8 +12,8 @@ from wanlat.probes.objects import ObjectApi
 from wanlat.probes.protocols import PLANNERS
 from wanlat.systems.base import Api, DefinedSystem, Options
 from wanlat.systems.engine.endpoints import Request
+from wanlat.systems.engine.protocols import PROTOCOLS, Protocol
 from wanlat.systems.engine.protocols import does as does_of
-from wanlat.systems.engine.protocols.grpc import MethodEndpoint, method_name
 from wanlat.systems.engine.protocols.requests import Requested
 from wanlat.topologies.wording import did_you_mean, listing, show
 
@@ -21,9 +21,15 @@ S3 = PLANNERS["s3"].endpoints
 BOB = PLANNERS["bob"].endpoints
 
 
+def _naming(text: str) -> Protocol[Any] | None:
+    """The protocol in which a text alone names a request."""
+    return next((known for known in PROTOCOLS.values() if known.is_named(text)), None)
+
+
 def _name(text: str) -> str:
-    if "/" in text:
-        return method_name(text)
+    if protocol := _naming(text):
+        protocol.named(text)
+        return text
     known = (*S3, *BOB)
     if text not in known:
         raise ValueError(
@@ -43,7 +49,7 @@ Endpoint = Annotated[
 
 def measured(endpoint: str | Requested) -> Measured:
     """Return a request as plans have it."""
-    request = MethodEndpoint(method=endpoint) if isinstance(endpoint, str) else endpoint
+    request = PROTOCOLS[api_of(endpoint)].named(endpoint) if isinstance(endpoint, str) else endpoint
     before = request.prepare
     return Measured(
         request.called,
@@ -98,8 +104,15 @@ def matching_endpoints(
 
 
 def api_of(endpoint: str | Requested) -> Api:
-    """Return the API that has an endpoint. No two have one of the same name."""
+    """Return the API that has an endpoint. No two have one of the same name.
+
+    Raises ValueError where none has.
+    """
     if not isinstance(endpoint, str):
         return endpoint.api
     owners = (api for api, planner in PLANNERS.items() if endpoint in planner.endpoints)
-    return next(owners, "grpc")
+    if (owner := next(owners, None)) is not None:
+        return owner
+    if (protocol := _naming(endpoint)) is None:
+        raise ValueError(f"{show(endpoint)} is no endpoint")
+    return protocol.name

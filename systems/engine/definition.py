@@ -29,7 +29,7 @@ from pydantic import (
 
 from wanlat.systems.engine.arguments import Argument
 from wanlat.systems.engine.endpoints import Request, lacks
-from wanlat.systems.engine.protocols import PROTOCOLS, Objects, Protocol
+from wanlat.systems.engine.protocols import DEFAULT, PROTOCOLS, Objects, Protocol
 from wanlat.systems.engine.steps import HOOKS, Step, one_of
 from wanlat.systems.engine.text import KNOWN, Expression, Known, Template, Text
 from wanlat.topologies.findings import Finding, YamlError
@@ -323,7 +323,7 @@ class Definition(_WithSections):
     version_: Literal[1] = Field(alias="schema", description="of this file's form")
     extends: str | None = Field(default=None, description="a shipped system this one adds to")
     protocol: Text = Field(
-        default="s3",
+        default=DEFAULT,
         description=f"how requests are made: {', '.join(f'`{name}`' for name in PROTOCOLS)}",
     )
     nodes: dict[Literal["min", "max"], int] = Field(default_factory=dict)

@@ -60,6 +60,8 @@ class Fault:
     nodes: Sequence[str] = ()
     directions: Sequence[str] = ()
     occurrences_s: Sequence[float] = ()
+    affects: str | None = None
+    """None: as bundles have it that do not record it."""
 
 
 def stalled(seconds: float = 3.0, at_s: float = 22.0, **where: Any) -> Trouble:
@@ -164,6 +166,7 @@ class Play:
             subject = f"{number} {fault.kind} {fault.subject}"
             keys = ("kind", "subject", "detail", "nodes", "directions")
             detail = {"id": number, "late_ms": 0.4} | {key: getattr(fault, key) for key in keys}
+            detail |= {"affects": fault.affects} if fault.affects else {}
             marks.append((fault.begin_s, "inject", subject, json.dumps(detail)))
             marks += [(at_s, "occurrence", subject, "") for at_s in fault.occurrences_s]
             marks += [] if fault.end_s is None else [(fault.end_s, "heal", subject, "")]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.bundles import GARAGE, MINIO, write_load, write_sweep
+from tests.command_line import CHECKOUT
 from wanlat.analysis.claims import Bound, Verdict, claims_block, deciding, evaluated, table_of
+from wanlat.analysis.section import rests_on
 from wanlat.analysis.summary import blocks_of
 from wanlat.bundle.documents import Titles
 from wanlat.bundle.matrix import read_matrix
-from wanlat.experiments.config.claims import PublishedClaim
+from wanlat.experiments.config.claims import PublishedClaim, publications
 
 HOLDS, DOES_NOT, NOT_DECIDED = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_DECIDED
 MIB = 2**20
@@ -185,6 +189,12 @@ def test_what_a_late_network_delayed_is_in_no_count_of_what_a_figure_rests_on() 
     assert found["comparisons"][0]["n"] == [97]
 
 
+def test_rows_rest_on_requests_that_were_ok_and_in_time_however_they_count_them() -> None:
+    assert rests_on({"n": 100, "ok": 90, "late": 3}) == 87
+    assert rests_on({"n": 100, "failed": 10, "unexplained": 4, "late": 3}) == 87
+    assert rests_on({"n": 87, "clusters": 5}) == 87
+
+
 def test_without_all_of_its_samples_nothing_is_decided() -> None:
     claim = {"id": "it", "claim": "", "rows": "drill", "figure": "lost", "exact": True}
     found = claims_block(
@@ -248,3 +258,14 @@ def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) ->
     (verdicts,) = block.grids()
     assert [row[2] for row in verdicts.rows] == ["holds"]
     assert "Claims on what this run did not measure: 1." in verdicts.notes
+
+
+def test_each_section_of_the_page_of_publications_has_claims_that_are_data() -> None:
+    page = (CHECKOUT / "docs" / "results" / "publications" / "README.md").read_text("utf-8")
+    sections = dict(re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", page))
+    titles = [title for title, text in sections.items() if "\nVerdicts:\n" in text]
+    assert sorted(titles) == sorted(made.title for made in publications())
+    verdicts = Counter(row.split(" | ")[2] for row in re.findall(r"(?m)^\| [^-].*", page))
+    del verdicts["verdict"]
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
+    assert f"**{verdicts.total()} verdicts: {counts}.**" in page

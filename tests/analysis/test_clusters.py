@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from answers import changing
 from chart_checks import assert_apart, texts_of
@@ -61,6 +62,21 @@ def test_a_figure_over_clusters_has_the_interval_of_clusters(tmp_path: Path) -> 
     each = summary.blocks["endpoints"].to_json()
     assert len(each) == 20
     assert all(high - low < 2 for low, high in (row["median_ci95_ms"] for row in each))
+
+
+def test_n_counts_the_requests_that_the_figures_of_clusters_rest_on(tmp_path: Path) -> None:
+    write_sweep(tmp_path, {"replicate": REPLICATES}, systems=(GARAGE,), values=values)
+    place = tmp_path / "points" / "garage-replicate-2" / "samples.parquet"
+    samples = pd.read_parquet(place)
+    samples.loc[samples["endpoint"] == "GetObject", "outcome"] = "fail"
+    samples["late"] = (samples["endpoint"] == "PutObject") & (samples["seq"] % 2 == 0)
+    is_counted = (samples["endpoint"] == "PutObject") & (samples["phase"] == "measure")
+    kept = int((is_counted & ~samples["late"]).sum())
+    samples.to_parquet(place)
+    rows = summarize(read_matrix(tmp_path)).blocks["clusters"].to_json()["entries"]
+    n = {row["endpoint"]: (row["clusters"], row["n"]) for row in rows}
+    assert 0 < kept < 41
+    assert n == {"GetObject": (4, 4 * 41), "PutObject": (5, 4 * 41 + kept)}
 
 
 def test_a_cluster_that_is_missing_or_wrong_is_in_no_estimate(tmp_path: Path) -> None:

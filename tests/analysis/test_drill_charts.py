@@ -34,12 +34,21 @@ LONG = "a-name-that-somebody-chose-and-goes-on-" * 3
 CASES: dict[str, dict[str, Any]] = {
     "stall": {
         "troubles": [stalled(3.0, 7.0)],
-        "faults": [Fault("stop", "n2", 7, 10, nodes=("n2",))],
+        "faults": [Fault("stop", "n2", 7, 10, nodes=("n2",), affects="processes")],
     },
     "flapping": {
         "faults": [Fault("flapping", "dc1 / dc2", 5, 15, occurrences_s=[5, 7, 9, 11, 13])],
         "troubles": [Trouble("silent", at, at + 1) for at in (5, 7, 9, 11, 13)],
         "deadline_ms": 1000.0,
+    },
+    "of each kind, and of an older bundle": {
+        "faults": [
+            Fault("slow", "dc1 / dc2", 5, 15, affects="links"),
+            Fault("cpu-throttled", "n2", 6, 15, affects="processes"),
+            Fault("disk-full", "n3", 7, 15, affects="disks"),
+            Fault("kill", "n4", 8, 15),
+            Fault("kill", "n1", 9, 15, affects="what nobody knows here"),
+        ],
     },
     "killed early": {"killed_at_s": 8.0, "troubles": [Trouble("down", 5, 15)]},
     "never began": {"killed_at_s": -4.0},
@@ -89,7 +98,7 @@ def text_of(figure: Figure) -> str:
     return "\n".join([*words, *legends])
 
 
-@pytest.mark.parametrize("case", ["flapping", "long names"])
+@pytest.mark.parametrize("case", ["flapping", "long names", "of each kind, and of an older bundle"])
 def test_no_word_overlaps_another(drawn: Drawn, case: str) -> None:
     assert_apart(drawn(case)[1])
 
@@ -143,6 +152,24 @@ def test_faults_are_shaded_where_they_were_and_named(
     assert all(name in text for name in named), text
     arrows = [line for line in axes_named(figure, "lanes").get_lines() if line.get_marker() == ">"]
     assert len(arrows) == sum(fault["end_s"] is None for fault in drill["faults"])
+
+
+def test_a_fault_has_the_colour_of_what_it_hits_and_the_legend_says_which(drawn: Drawn) -> None:
+    from matplotlib.colors import to_hex
+
+    from wanlat.analysis.charts.drill_timeline import FAULT_COLOURS
+
+    drill, figure = drawn("of each kind, and of an older bundle")
+    recorded = ["links", "processes", "disks", None, None]
+    assert [fault["affects"] for fault in drill["faults"]] == recorded
+    wanted = [FAULT_COLOURS[affects] for affects in recorded]
+    for name in ("lanes", "ground"):
+        colours = [to_hex(bar.get_facecolor()) for bar in axes_named(figure, name).patches]
+        assert colours == wanted
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts[-4:] == ["fault of links", "fault of processes", "fault of disks", "fault"]
+    assert "fault of links" not in text_of(drawn("stall")[1])
 
 
 def test_a_drill_that_measured_nothing_says_so_and_draws_no_axes(drawn: Drawn) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from answers import answer_of, changing
 from chart_checks import assert_apart, bars_of, contrast, dots_of, lightness, seen_with, texts_of
@@ -97,13 +98,31 @@ def test_words_say_topology_systems_rtt_samples_and_failures(make_bundle: MakeBu
     figure = chart_of(path)
     texts = texts_of(figure)
     whole = " ".join(texts)
-    assert "endpoint-latency on five-sites" in whole and "100 samples a row" in whole
+    assert "endpoint-latency on five-sites" in whole and "0 to 100 samples a row" in whole
     assert "MinIO v0.0.0-20260212201848-7aac2a2c5b7c" in whole
     assert {"95 ok · 3 fail · 2 unknown", "0 ok · 100 unknown"} <= set(texts)
     assert "no request succeeded" in texts and "The run was interrupted (Ctrl-C)" in whole
     assert "Measured RTT between sites: median 100." in whole
     (ruler,) = figure.axes[0].child_axes
     assert ruler.get_xlim()[1] == pytest.approx(figure.axes[0].get_xlim()[1] / 100, rel=0.01)
+
+
+def test_caption_and_table_count_what_dots_and_figures_rest_on(make_bundle: MakeBundle) -> None:
+    path = make_bundle(**ONE, failures={("garage", "GetObject"): (3, 2)})
+    samples = pd.read_parquet(path / "samples.parquet")
+    is_ok = (samples["phase"] == "measure") & (samples["outcome"] == "ok")
+    samples["late"] = is_ok & (is_ok.cumsum() <= 10)
+    samples.to_parquet(path / "samples.parquet")
+    answer = answer_of(LATENCY, path)
+    figure = answer.charts()["endpoint-latency"]
+    assert sum(len(dots) for dots in dots_of(figure)) == 85
+    assert "85 samples a row" in " ".join(texts_of(figure))
+    (grid,) = answer.grids()
+    ((n, outcomes),) = [
+        [cells[grid.headers.index(header)] for header in ("n", "ok/fail/unknown")]
+        for cells in grid.rows
+    ]
+    assert (n, outcomes) == ("85", "95/3/2")
 
 
 def test_a_network_without_one_rtt_has_no_ruler_and_says_why(make_bundle: MakeBundle) -> None:

@@ -25,7 +25,7 @@ from wanlat.topologies.errors import UserError
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
     monkeypatch.setattr(session, "prove", lambda *_, **__: None)
-    return adopted(tmp_path, monkeypatch)
+    return adopted(tmp_path)
 
 
 @pytest.mark.parametrize(("defects", "verdict"), [(["lose-acked"], "fail"), ([], "pass")])

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import write_program
+from wanlat.experiments.config.endpoints import api_of, measured
 from wanlat.experiments.config.files import shipped
 from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.drill.claims import Claim, claims_on
@@ -22,6 +23,8 @@ from wanlat.experiments.drill.prepare import load as load_drill
 from wanlat.experiments.drill.timeline import scaled
 from wanlat.experiments.matrix_points import points_of
 from wanlat.systems import registry
+from wanlat.systems.engine.protocols import PROTOCOLS
+from wanlat.systems.engine.protocols.grpc import GrpcProtocol, MethodEndpoint
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import YamlError
@@ -266,3 +269,22 @@ def test_a_tenth_of_a_drill_is_a_tenth_of_its_times(tmp_path: Path) -> None:
     (claim,) = claims(tmp_path, READS)
     figure = claim.scaled(0.1).availability
     assert figure is not None and (str(figure.since), str(figure.to)) == ("1s", "2s")
+
+
+def test_a_text_names_a_request_of_the_protocol_that_knows_its_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Shouted(GrpcProtocol):
+        name = "shouted"
+
+        def is_named(self, text: str) -> bool:
+            return text.endswith("!")
+
+        def named(self, text: str) -> MethodEndpoint:
+            return MethodEndpoint(method=f"a.Service/{text[:-1]}")
+
+    monkeypatch.setitem(PROTOCOLS, "shouted", Shouted())  # type: ignore[arg-type]
+    assert [api_of(text) for text in ("Get!", "a.Service/Get", "Get")] == ["shouted", "grpc", "bob"]
+    assert measured("Get!").endpoint == measured("a.Service/Get").endpoint == "a.Service/Get"
+    with pytest.raises(ValueError, match="no endpoint"):
+        api_of("Got")

@@ -70,9 +70,9 @@ def test_a_matrix_goes_on_only_with_the_definition_that_it_was_begun_with(tmp_pa
 
     shutil.rmtree(point)
     own.write_text(f"{text}environment: {{SLOWER: '1'}}\n")
-    refused = here("run", "--resume", str(bundle))
+    refused = here("run", "--resume", str(bundle), *given)
     assert (refused.returncode, point.exists()) == (2, False)
     assert "own: `system.yaml`, line 4" in refused.stderr and "SLOWER" in refused.stderr
     own.write_text(text)
-    assert here("run", "--resume", str(bundle)).returncode == 0
+    assert here("run", "--resume", str(bundle), *given).returncode == 0
     assert statuses(bundle) == ["complete"] * 2

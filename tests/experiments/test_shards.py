@@ -26,7 +26,6 @@ from wanlat.experiments.matrix_points import (
 )
 from wanlat.experiments.resume import read_unfinished
 from wanlat.experiments.session import silent
-from wanlat.systems import registry
 from wanlat.topologies.errors import UserError
 
 KEYS = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetObject"], "seed": 3}
@@ -141,10 +140,7 @@ def test_what_a_point_costs_does_not_grow_with_their_number() -> None:
 HOSTILE = "from pathlib import Path\nPath(__file__).with_name('canary').write_text('ran')\n"
 
 
-def test_no_code_is_loaded_because_a_bundle_names_it(
-    tmp_path: Path, shards: Shards, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "_ADOPTED", {})
+def test_no_code_is_loaded_because_a_bundle_names_it(tmp_path: Path, shards: Shards) -> None:
     parts = shards(2, matrix={"object_size": [1, 2, 3]})
     own = tmp_path / "theirs"
     own.mkdir()

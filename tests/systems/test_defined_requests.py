@@ -120,8 +120,7 @@ endpoints:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(registry, "_ADOPTED", {})
+def shelf(tmp_path: Path) -> Path:
     write_program(tmp_path / "store.py", STORE)
     (tmp_path / "client.py").write_text(CLIENT)
     return tmp_path

@@ -134,9 +134,8 @@ def test_a_name_that_is_no_answers_is_a_mistake_of_the_definition(tmp_path: Path
 
 
 def test_a_directory_is_adopted_by_its_name_and_not_under_a_name_that_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(registry, "_ADOPTED", {})
     text = "schema: 1\nname: {}\nextends: quorum\nports: {{s3: 9007}}\n"
     mine = written(tmp_path / "a", text.format("adopted"))
     assert registry.adopt(f"{mine}/") == "adopted"
@@ -164,10 +163,7 @@ def test_the_schema_names_every_key() -> None:
     assert {"schema", "install", "after_start"} <= set(Definition.model_json_schema()["properties"])
 
 
-def test_what_every_call_is_sent_with_is_filled_in_for_its_node(
-    lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "_ADOPTED", {})
+def test_what_every_call_is_sent_with_is_filled_in_for_its_node(lab: Any, tmp_path: Path) -> None:
     text = (
         "schema: 1\nname: guarded\nprotocol: grpc\nports: {grpc: 70}\ncommand: [guarded]\n"
         "grpc: {protos: [a.proto], metadata: {authorization: 'Bearer of {node.name}'}}\n"

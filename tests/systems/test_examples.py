@@ -19,11 +19,6 @@ QUICK = ["gofakes3", "greeter"]
 """They are built in less than two minutes, downloads included."""
 
 
-@pytest.fixture(autouse=True)
-def _of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_ADOPTED", {})
-
-
 @pytest.mark.parametrize("directory", EVERY, ids=lambda each: each.name)
 def test_a_definition_is_short_and_without_a_program_of_its_own(directory: Path) -> None:
     system = registry.get(registry.adopt(f"{directory}/"))

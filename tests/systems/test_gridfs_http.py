@@ -48,7 +48,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.registry
 @pytest.mark.parametrize("front", [None, "nginx"])
 def test_objects_go_over_http_to_gridfs_and_back(
-    front: str | None, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    front: str | None, program: str, tmp_path: Path
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
@@ -59,7 +59,7 @@ def test_objects_go_over_http_to_gridfs_and_back(
         text = (shipped / "system.yaml").read_text().replace("gridfs-http-nginx", NAME)
         text = text.replace("MongoDB GridFS over HTTP behind nginx", TITLE) + INSTALLED
     write_program(own / "called-as-mongod", program)
-    system = adopted(own, monkeypatch, text)
+    system = adopted(own, text)
     own_names = ["PutObject", "GetObject", "HeadObject", "RemoveObject", "ListBuckets"]
     for number, (endpoints, outcome) in enumerate([(own_names, "ok"), ([ABSENT], "fail")]):
         study = Study(

@@ -50,7 +50,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
         path.write_text(text)
     write_program(tmp_path / "mine" / "mine", "exit 0")
     monkeypatch.setattr(registry, "_system", _fresh)
-    return adopted(tmp_path / "mine", monkeypatch, DEFINITION)
+    return adopted(tmp_path / "mine", DEFINITION)
 
 
 def _fresh(directory: Path) -> System:
@@ -144,14 +144,14 @@ def test_what_a_script_of_a_virtual_environment_starts_takes_part(
 
 
 def test_of_a_shipped_definition_all_takes_part_also_where_another_extends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     program = Binary(Path(sys.executable), "1", "")
     minio = registry.get("minio")
     own = minio.recorded(minio.parse_options({}), program)
     assert own["title"] == "MinIO"
     assert own["files"].keys() == {"system.yaml", "hooks.py", "grid.py", "grid.yaml"}
-    mine = adopted(tmp_path, monkeypatch, "schema: 1\nname: mine\nextends: minio\n")
+    mine = adopted(tmp_path, "schema: 1\nname: mine\nextends: minio\n")
     files = mine.recorded(mine.parse_options({}), program)["files"]
     assert files["minio/hooks.py"] == own["files"]["hooks.py"]
     assert {"system.yaml", "minio/system.yaml"} <= files.keys()

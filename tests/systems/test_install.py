@@ -574,9 +574,8 @@ def test_a_program_that_cannot_tell_its_version_has_the_one_that_is_written(tmp_
 
 
 def test_how_to_get_a_program_of_one_s_own_names_its_directory(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Cache, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(registry, "_ADOPTED", {})
     mine = tmp_path / "mine"
     mine.mkdir()
     text = "schema: 1\nname: mine\nprotocol: http\nports: {http: 80}\ninstall: "

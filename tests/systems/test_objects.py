@@ -34,8 +34,8 @@ STORES += ["nginx", "apache", "postgresql", "redis", "zookeeper"]
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
-    return adopted(tmp_path, monkeypatch)
+def own(tmp_path: Path) -> System:
+    return adopted(tmp_path)
 
 
 def api_of(system: System) -> ObjectApi:
@@ -136,7 +136,7 @@ def test_what_it_cannot_do_is_refused_before_a_start(
 
 def test_without_objects_a_system_has_no_load(tmp_path: Path, monkeypatch: Any) -> None:
     text = DEFINITION.replace("objects: {write: Store, read: Fetch, delete: Drop, ", "objects: {")
-    bare = adopted(tmp_path, monkeypatch, text)
+    bare = adopted(tmp_path, text)
     with pytest.raises(UserError, match="does not say how: name its endpoints under `objects"):
         asked(bare, endpoints=["GetObject"], reclaim={})
 

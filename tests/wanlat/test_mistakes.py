@@ -46,6 +46,7 @@ MISTAKES = [
     ("system check mystore", "one of your own is given by its directory, such as ./mystore/"),
     ("system new 9lives", "`9lives` cannot be the name of a system: that is at most 40 lower-case"),
     ("system new garage", "There is a system `garage` already"),
+    ("system new mine --protocol htp", "did you mean `http`"),
     ("system show garag", "did you mean `garage`"),
     ("topology show fife-sites", "five-sites"),
     ("calibrate nowhere", "no topology named"),

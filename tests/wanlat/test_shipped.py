@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from tests.command_line import here
+from wanlat.commands import completion
 from wanlat.experiments.config.files import find as find_study
 from wanlat.experiments.config.files import shipped as studies
 from wanlat.experiments.drill.files import find as find_drill
 from wanlat.experiments.drill.files import shipped as drills
 from wanlat.systems import registry
+from wanlat.systems.engine import protocols
+from wanlat.systems.engine.protocols.http import HttpProtocol
 from wanlat.topologies.load import find as find_topology
 from wanlat.topologies.load import shipped as topologies
 
@@ -40,6 +43,35 @@ def test_what_is_shipped_is_listed(command: str, names: list[str]) -> None:
     assert [each["name"] for each in entries] == names
     table = here(*command.split()).stdout.splitlines()
     assert [line.split()[0] for line in table] == ["NAME", *names]
+
+
+def test_a_store_is_registered_for_the_command_that_was_given_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "system.yaml").write_text("schema: 1\nname: own\nextends: quorum\n")
+    known = registry.names()
+    assert document("system", "show", f"{tmp_path}/")["name"] == "own"
+    assert registry.names() == known
+    registry.adopt(f"{tmp_path}/")
+    assert "own" in registry.names()
+
+
+def test_a_store_that_a_test_registered_is_gone_after_it() -> None:
+    assert "own" not in registry.names()
+
+
+def test_a_protocol_with_templates_is_one_that_a_new_definition_can_begin_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Other(HttpProtocol):
+        name = "other"
+        templates = (("system.yaml", "new-http.yaml"),)
+
+    monkeypatch.chdir(tmp_path)
+    assert here("system", "new", "mine", "--protocol", "other").returncode == 2
+    monkeypatch.setattr(protocols, "PROTOCOLS", {**protocols.PROTOCOLS, "other": Other()})
+    assert completion.protocol("o") == ["other"]
+    done = here("system", "new", "mine", "--protocol", "other")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mine" / "system.yaml").is_file()
 
 
 @pytest.mark.parametrize(

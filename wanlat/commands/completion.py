@@ -91,5 +91,13 @@ def system() -> Iterable[str]:
     return names()
 
 
+@_one
+def protocol() -> Iterable[str]:
+    """Return the protocols that a new definition can begin with."""
+    from wanlat.systems.engine.protocols import PROTOCOLS
+
+    return [name for name, protocol in PROTOCOLS.items() if protocol.templates]
+
+
 drills = _several(drill)
 systems = _several(system)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from wanlat.app import App
 from wanlat.commands import completion
 from wanlat.output import emit, inform, show_document, show_list
 from wanlat.topologies.errors import RunFailed, UserError, way_out_of_machine
+from wanlat.topologies.wording import did_you_mean, listing
 from wanlat.topologies.wording import show as show_text
 
 if TYPE_CHECKING:
@@ -112,15 +113,26 @@ def schema() -> None:
 def new(
     name: Annotated[str, o.argument("NAME", "The system's name: a new directory gets it")],
     protocol: Annotated[
-        Literal["s3", "grpc", "http", "exec"],
-        o.option("[s3|grpc|http|exec]", "What its nodes speak; exec: a program asks them"),
-    ] = "s3",
+        str | None,
+        o.option(
+            "PROTOCOL",
+            "What its nodes speak, by the name that definitions have for it (default: theirs)",
+            complete=completion.protocol,
+        ),
+    ] = None,
 ) -> None:
     """Write a definition to begin with, in a new directory of that name."""
     from wanlat.systems import registry
     from wanlat.systems.engine.definition import FILE, NAME, SHIPPED
-    from wanlat.systems.engine.protocols import PROTOCOLS
+    from wanlat.systems.engine.protocols import DEFAULT, PROTOCOLS
 
+    protocol = protocol or DEFAULT
+    known = completion.protocol("")
+    if protocol not in known:
+        raise UserError(
+            f"--protocol {show_text(protocol)}: there is no such protocol to begin with"
+            f"{did_you_mean(protocol, known)}; there are {listing(known)}."
+        )
     directory = Path(name)
     shown = show_text(directory.name)
     if not re.match(NAME, directory.name):

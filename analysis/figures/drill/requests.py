@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from wanlat.analysis.stats.intervals import wilson
-from wanlat.bundle.documents import NOT_SENT
+from wanlat.bundle.documents import NOT_SENT, Affected
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_table
 
@@ -181,7 +181,8 @@ def happened(events: Sequence[Event], origin_ns: int) -> dict[str, list[dict[str
     again after a fault on their links was healed.
 
     Of a fault, `end_s` is None where it was not healed before the record ends; `occurrences` are
-    the instants of one that strikes again and again (crash loop, flapping).
+    the instants of one that strikes again and again (crash loop, flapping); `affects` is None where
+    that was not recorded.
     """
 
     def matching(kind: str, subject: str | None = None) -> list[Event]:
@@ -192,6 +193,7 @@ def happened(events: Sequence[Event], origin_ns: int) -> dict[str, list[dict[str
         "faults": [
             {
                 **{key: event.facts.get(key) for key in words},
+                "affects": _affected(event),
                 "begin_s": event.at_s(origin_ns),
                 "end_s": next((e.at_s(origin_ns) for e in matching("heal", event.subject)), None),
                 "occurrences": [e.at_s(origin_ns) for e in matching("occurrence", event.subject)],
@@ -208,6 +210,11 @@ def happened(events: Sequence[Event], origin_ns: int) -> dict[str, list[dict[str
             for event in matching("recalibrated")
         ],
     }
+
+
+def _affected(event: Event) -> Affected | None:
+    recorded = event.facts.get("affects")
+    return next((known for known in get_args(Affected) if known == recorded), None)
 
 
 def _event(row: Mapping[Any, Any]) -> Event:

@@ -22,6 +22,7 @@ from wanlat.systems.engine.protocols.s3 import S3Protocol, S3Target
 
 __all__ = [
     "BOB_PROTO",
+    "DEFAULT",
     "OPERATIONS",
     "PROTOCOLS",
     "Api",
@@ -42,6 +43,9 @@ PROTOCOLS: Mapping[str, Protocol[Any]] = {
     for protocol in (S3Protocol(), BobProtocol(), GrpcProtocol(), HttpProtocol(), ExecProtocol())
 }
 """By the names that definitions use. `wanlat.probes.protocols` lists the same."""
+
+DEFAULT = next(iter(PROTOCOLS))
+"""What a definition speaks that names none."""
 
 Api = str
 """The name of one of them."""

@@ -110,6 +110,14 @@ class Protocol(ABC, Generic[Section]):
         """Return what is wrong with a section in a definition with these ports."""
         return None
 
+    def is_named(self, text: str) -> bool:  # noqa: ARG002
+        """Return whether a text alone names a request that studies write, such as a method."""
+        return False
+
+    def named(self, text: str) -> Requested:
+        """Return the request that a text alone names. Raises ValueError for what names none."""
+        raise ValueError(f"{text} names no request of {self.spoken}")
+
     def command(self, section: Section) -> Sequence[object]:  # noqa: ARG002
         """Return the command line of the program that makes the requests; of most there is none."""
         return ()

@@ -130,6 +130,14 @@ class GrpcProtocol(Protocol[Grpc]):
             {name: filled(text, place.scene) for name, text in section.metadata.items()},
         )
 
+    def is_named(self, text: str) -> bool:
+        """Methods have a slash in their names; a service with endpoints of its own has none."""
+        return self.endpoint is not None and "/" in text
+
+    def named(self, text: str) -> Requested:
+        """Return a call of a method, with an empty message."""
+        return MethodEndpoint(method=method_name(text))
+
     def ready(self, section: Grpc) -> list[Step]:
         """An open port."""
         return [Step(name="port", tcp=section.port)]

@@ -7,13 +7,17 @@ import sys
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.command_line import CHECKOUT
 from tests.emulator.plans import mesh, ms
+from wanlat.bundle.documents import Affected
 from wanlat.emulator.faults import catalogue
 from wanlat.emulator.faults.fault import Fault
+from wanlat.emulator.faults.links import LinkFault
+from wanlat.emulator.faults.timeline import Step, described
 from wanlat.experiments.drill.model import FaultSpec
 from wanlat.topologies.errors import UserError
 
@@ -53,6 +57,16 @@ def test_a_module_lists_what_it_defines_and_nothing_that_it_imports_or_builds_up
         kinds = catalogue.kinds_of(module)
         assert kinds and all(made.__module__ == module.__name__ for made in kinds.values())
     assert len(catalogue.KINDS) == sum(len(catalogue.kinds_of(each)) for each in catalogue.MODULES)
+
+
+def test_every_kind_records_what_it_hits() -> None:
+    affected = {kind: made.affects for kind, made in catalogue.KINDS.items()}
+    assert affected["disk-full"] == "disks" and affected["cpu-throttled"] == "processes"
+    for kind, made in catalogue.KINDS.items():
+        assert (affected[kind] == "links") == issubclass(made, LinkFault), kind
+    assert set(affected.values()) == {*get_args(Affected)}
+    fault = catalogue.parse("disk-full", "n1", {}, PLAN, {})
+    assert described(Step(1, fault, 0, None))["affects"] == "disks"
 
 
 REFUSED: list[tuple[str, object, dict[str, object], str]] = [

@@ -17,7 +17,7 @@ from wanlat.topologies.units import Duration, Fraction
 class Logged(Fault):
     """A fault that only writes down that it begins and ends."""
 
-    kind = "logged"
+    kind, affects = "logged", "processes"
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ def test_cut_short_undoes_the_last_first_and_begins_nothing_more(scene, log):
 
 
 class Beats(Repeating):
-    kind = "beats"
+    kind, affects = "beats", "processes"
 
     class Settings(Fault.Settings):
         period: Duration = Duration(100_000_000)
