@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,6 +90,13 @@ def _duration_or_share(text: str) -> Duration | Fraction:
     return Fraction.parse(text) if text.endswith("%") else Duration.parse(text)
 
 
+def _places(text: str) -> int | list[str]:
+    """A number of places, or their names; one with a comma is in quotation marks."""
+    if text.isdecimal():
+        return int(text)
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
 @app.command("import")
 def import_(
     source: Annotated[
@@ -112,8 +120,19 @@ def import_(
     ] = None,
     one_way: Annotated[bool, o.flag("The file has one-way delays, not RTTs", "--one-way")] = False,
     unit: Annotated[
-        Literal["s", "ms", "us", "ns"], o.option("[s|ms|us|ns]", "Unit of bare numbers")
-    ] = "ms",
+        Literal["s", "ms", "us", "ns"] | None,
+        o.option("[s|ms|us|ns]", "Unit of bare numbers (default: the column's, or ms)"),
+    ] = None,
+    column: Annotated[
+        str | None, o.option("NAME", "Column that has the figures, where several may")
+    ] = None,
+    decimal: Annotated[
+        Literal[".", ","] | None,
+        o.option("[.|,]", "What decimals follow (default: what the figures show)"),
+    ] = None,
+    places: Annotated[
+        Any, o.option("N|A,B,C", "Take the first N places, or these", parse=_places)
+    ] = None,
     inside: Annotated[bool, o.flag("Take the diagonal for the RTT inside each site")] = True,
     out: Annotated[
         Path | None, o.option("FILE", "Topology file to write (default: stdout)", "--out", "-o")
@@ -142,6 +161,9 @@ def import_(
             one_way=one_way,
             unit=unit,
             inside=inside,
+            column=column,
+            decimal=decimal,
+            places=places,
         )
     made = imported.topology
     for note in imported.notes:
