@@ -180,6 +180,10 @@ class Networks:
         if len(self.made) != 1:
             raise UserError(f"{origin} makes {len(self.made)} networks (Mininet), and not one")
         (network,) = self.made
+        if network.topo is None and not network.hosts:
+            raise UserError(
+                f"{origin} adds no hosts to its Mininet; name the function that does: FILE.py:NAME"
+            )
         notes.append(f"read from what {origin} adds to its Mininet, before it is started")
         if network.without_tc:
             notes.append(

@@ -212,6 +212,7 @@ def test_a_function_takes_the_arguments_that_follow_its_name() -> None:
     [
         (IMPERATIVE + "\ndef other():\n    return Mininet()\n", "it has network and other"),
         (IMPERATIVE.replace("return net", "Mininet()"), "makes 2 networks"),
+        ("from mininet.net import Mininet\ndef empty():\n    return Mininet()", "adds no hosts"),
         ("from mininet.node import Node\nNode('r')", "starts the node"),
         (IMPERATIVE.replace("return net", "net.addNAT()"), "addNAT"),
     ],
