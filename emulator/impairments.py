@@ -208,7 +208,7 @@ class Impairments:
         }
         return Lease(self, steps, origin, _in_part(changes))
 
-    def check(self, target: Target, *several: Settings) -> None:
+    def check_changes(self, target: Target, *several: Settings) -> None:
         """Raise UserError where one of several changes would be refused; nothing changes."""
         with self._changing:
             for settings in several:

@@ -160,7 +160,7 @@ class ControlServer:
         return self._lease(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
 
     def _check(self, targets: Sequence[str], several: Sequence[dict[str, Any]]) -> Answer:
-        self.lab.check(targets, *several)
+        self.lab.check_changes(targets, *several)
         return {}
 
     def _cut(self, targets: Sequence[str], for_s: float | None = None) -> Answer:

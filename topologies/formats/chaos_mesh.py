@@ -7,6 +7,7 @@ Direction `to` is what the selected pods send the target, `from` what they get, 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -43,8 +44,8 @@ def read(path: Path, options: Options) -> Imported:
         if not isinstance(document, dict) or not is_network(document):
             continue
         name = str((document.get("metadata") or {}).get("name") or "without a name")
-        spec = document.get("spec") or {}
-        spec = spec.get("networkChaos", spec)
+        outer: dict[str, Any] = document.get("spec") or {}
+        spec: dict[str, Any] = outer.get("networkChaos") or outer
         where = f"{path}: {_KIND} {name}"
         if spec.get("action") == "partition":
             notes.append(f"{name} cuts its pods off, which is no network: the fault `partition`")
@@ -144,6 +145,6 @@ def _rate(text: str) -> float:
     match = _RATE.fullmatch(text.strip())
     if match is None:
         raise QuantityError(f"{show(text)} is no rate that tc takes, such as `10mbit` or `1mbps`")
-    base = 1024 if match[3] else 1000
-    scale = base ** (" kmgt".index(match[2].lower()) if match[2] else 0)
-    return float(match[1]) * scale * (8 if match[4].lower() == "bps" else 1)
+    base = 1024.0 if match[3] else 1000.0
+    power = " kmgt".index(match[2].lower()) if match[2] else 0
+    return float(match[1]) * math.pow(base, power) * (8 if match[4].lower() == "bps" else 1)

@@ -164,5 +164,7 @@ def _data(path: Path) -> Reader | None:
             raise _is(path, what.format(file=path, kind=short(str(first.get("kind")))))
     if not is_named and path.suffix:
         return None
-    keys = listing(map(show, first), at_most=5) or "no keys"
-    raise _is(path, f"YAML or JSON with {keys}, and no format that is read. {_TABLE.capitalize()}")
+    present = listing(map(show, first), at_most=5) or "no keys"
+    raise _is(
+        path, f"YAML or JSON with {present}, and no format that is read. {_TABLE.capitalize()}"
+    )

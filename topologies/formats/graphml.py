@@ -34,8 +34,8 @@ def read(path: Path, options: Options) -> Imported:
         graph.nodes[_required(path, node, "id")] = attributes(node)
     for edge in graphs[0].all("edge"):
         directed = edge.attributes.get("directed", str(is_directed).lower()) == "true"
-        ends = (_required(path, edge, end) for end in ("source", "target"))
-        graph.edges.append(Edge(*ends, attributes(edge), directed, edge.line))
+        source, target = (_required(path, edge, end) for end in ("source", "target"))
+        graph.edges.append(Edge(source, target, attributes(edge), directed, edge.line))
     return topology(graph, path, options)
 
 

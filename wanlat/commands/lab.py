@@ -319,8 +319,8 @@ def _replay(
     skipped = f", {ended.skipped} left out, for this machine was late" if ended.skipped else ""
     what = "replayed" if ended.is_whole else "interrupted"
     inform(
-        f"{what}: {ended.applied} of {ended.values} values applied{skipped}; the latest change was"
-        f" in force {worst_ms:g} ms after its instant"
+        f"{what}: {ended.applied} of {ended.values} values applied{skipped}; the worst was in"
+        f" force {worst_ms:g} ms after its instant"
     )
     inform(
         f"{key} {ended.last} stays in force; `wanlat lab restore {' '.join(targets)}` takes it back"
