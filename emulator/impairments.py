@@ -208,6 +208,15 @@ class Impairments:
         }
         return Lease(self, steps, origin, _in_part(changes))
 
+    def check_changes(self, target: Target, *several: Settings) -> None:
+        """Raise UserError where one of several changes would be refused; nothing changes."""
+        with self._changing:
+            for settings in several:
+                for direction, changes in self._changes(target, None, settings).items():
+                    if wrong := mistakes(self._stacks[direction].changed(changes).top):
+                        text = f"The link {direction} cannot be changed so: {listing(wrong)}."
+                        raise UserError(text)
+
     def cut(self, target: Target, *, origin: str = "api") -> int:
         """Let nothing through, whatever else is requested, until it is healed."""
         directions = self.targets.directions(target)

@@ -35,6 +35,10 @@ Roles = Mapping[str, Sequence[str]]
 _ENDS = re.compile(r"\s*(->|→|:|/)\s*")  # the first as directions are printed
 _SETS = ("wan", "lan", "all")
 _PICKS = re.compile(r"one|minority|majority|rest|[1-9]\d{0,5}|(one|[1-9]\d{0,3}) sites?")
+_OWN_SITES = (
+    "; or give each of its nodes a site of its own in a topology file, with `rtt: 0ms` between "
+    "them: then there is a link between every two."
+)
 _FORMS = (
     "A target is a node, a site, `A:B` for one direction, `A/B` for both, groups of these with "
     "commas, or `wan`, `lan`, `all`."
@@ -179,7 +183,7 @@ class Targets:
                 raise UserError(
                     f"{listing(sorted(some))} shares the WAN links of site {site} with "
                     f"{listing(rest, at_most=5)}, so they cannot be distinguished there. Name the "
-                    f"site `{site}`, or the node alone for its own LAN link."
+                    f"site `{site}`, or the node alone for its own LAN link{_OWN_SITES}"
                 )
             sites[site] = None
         return [site for site in self._sites if site in sites]
@@ -190,7 +194,8 @@ class Targets:
             if first.setdefault(site, number) != number:
                 raise UserError(
                     f"site {show(site)} is in group {first[site]} and in group {number}, and it "
-                    "cannot be on both sides: no link lies between the nodes of one site."
+                    "cannot be on both sides: no link lies between the nodes of one site"
+                    f"{_OWN_SITES}"
                 )
 
     # -- words --------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def test_no_side_of_an_even_partition_acknowledges_a_write(wanlat_probe, wanlat_
 def test_a_read_waits_for_the_majority_and_not_for_the_slowest_node(wanlat_probe, wanlat_fault):
     key = wanlat_probe.put().key
     usual_ms = min(wanlat_probe.get(key).latency_ms for _ in range(5))
-    with wanlat_fault("slow", "n4", delay="500ms"):
+    with wanlat_fault("slow", "n4", rtt="500ms"):
         slower_ms = min(wanlat_probe.get(key).latency_ms for _ in range(5))
     assert slower_ms < usual_ms + 100
 

@@ -24,7 +24,7 @@ _UNSAID = {"latency", "latencies", "lat"}  # round trips to some, one way to oth
 _DELAY = {"delay", "delays", "owd", "oneway"}
 _JITTER = {"jitter", "ipdv", "pdv", "variation"}
 _DEVIATION = {"mdev", "stddev", "stdev", "std", "sd", "dev", "deviation", "sigma"}
-_LOSS = {"loss", "losses", "plr", "drop"}
+_LOSS = {"loss", "losses", "packetloss", "plr", "drop"}
 _RATE = {"rate", "bandwidth", "bw", "throughput", "capacity"}
 _STATISTIC = {
     *("min", "minimum", "avg", "average", "mean", "median", "med", "max", "maximum", "worst"),

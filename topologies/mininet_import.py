@@ -7,22 +7,19 @@ loses its `loss`. `params1` and `params2` are for one end each.
 
 from __future__ import annotations
 
-import heapq
 import importlib.util
+import inspect
 import math
 import re
 import runpy
 import sys
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 from wanlat.topologies.errors import MachineError, UserError
-from wanlat.topologies.imported import Imported, host_names, imported, milliseconds
-from wanlat.topologies.units import Rate
+from wanlat.topologies.formats.network import SHARED_RATE, Way, hosts_document
+from wanlat.topologies.imported import Imported, host_names, imported
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 # Mininet comes with distributions, for their own Python: only its package is taken from there.
@@ -35,98 +32,86 @@ _READ = {"delay", "jitter", "loss", "bw"}
 _PLUGS = {"node1", "node2", "port1", "port2", "params1", "params2", "cls", "cls1", "cls2", "fast"}
 _PLUGS |= {"intf", "intfName1", "intfName2", "addr1", "addr2"}
 _MOST_MBIT = 1000  # TCIntf ignores a larger one
+_MODULE = "mininet_custom"  # as `mn --custom` calls a file: what it does as a program is not done
+_NEITHER = (
+    "none: no class of Topo, no `topos`, and no function without arguments that builds a Mininet"
+)
 
 
-@dataclass(frozen=True)
-class _Way:
-    """What one direction of a link, or of a path, does to packets; `bw` in Mbit/s."""
-
-    delay_ns: float = 0
-    jitter_ns: float = 0
-    loss: float = 0
-    bw: float = math.inf
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> _Way:
-        """From the options of an interface. UserError for a time that tc does not take."""
-        bw, delay = options.get("bw"), _ns(options.get("delay"))
-        return cls(
-            delay,
-            min(_ns(options.get("jitter")), delay),  # netem cuts off what would be early
-            min(max(float(options.get("loss") or 0), 0), 100) / 100,
-            bw if bw and 0 < bw <= _MOST_MBIT else math.inf,
-        )
-
-    def __add__(self, other: _Way) -> _Way:
-        """One after the other: delays add up, jitters as standard deviations do."""
-        return _Way(
-            self.delay_ns + other.delay_ns,
-            math.hypot(self.jitter_ns, other.jitter_ns),
-            1 - (1 - self.loss) * (1 - other.loss),
-            min(self.bw, other.bw),
-        )
-
-    def fields(self, key: str, factor: int = 1) -> dict[str, str]:
-        """The keys of a link in a topology file; `rtt` has both directions' delay and jitter."""
-        fields = {key: milliseconds(self.delay_ns * factor)}
-        if self.jitter_ns:
-            fields["jitter"] = milliseconds(self.jitter_ns * factor)
-        if self.loss:
-            fields["loss"] = f"{self.loss * 100:.10g}%"
-        if self.bw < math.inf:
-            fields["rate"] = str(Rate(round(self.bw * 10**6)))
-        return fields
+def _way(options: Mapping[str, Any]) -> Way:
+    """What the options of an interface do. UserError for a time that tc does not take."""
+    bw, delay_ns = options.get("bw"), _ns(options.get("delay"))
+    return Way(
+        delay_ns,
+        min(_ns(options.get("jitter")), delay_ns),  # netem cuts off what would be early
+        min(max(float(options.get("loss") or 0), 0), 100) / 100,
+        bw * 10**6 if bw and 0 < bw <= _MOST_MBIT else math.inf,
+    )
 
 
 def import_mininet(target: str, *, name: str | None = None) -> Imported:
     """Make a topology of `FILE.py:TOPO[,ARGUMENT…]`, as `mn --custom FILE.py --topo TOPO` builds.
 
-    `TOPO` is a key of the file's `topos`, or a class in it; it may be left out where there is one.
-    The file is executed. Between sites that are not neighbours lies the path over the fewest
-    links. What `wanlat topology export --to mininet` wrote comes back as it was.
+    `TOPO` is a key of the file's `topos`, a class in it, or a function that builds a Mininet; it
+    may be left out where there is one. The file is executed, and such a function up to where it
+    starts its network: what it adds is recorded, and nothing is built. Between sites that are not
+    neighbours lies the path over the fewest links. What `wanlat topology export --to mininet`
+    wrote comes back as it was.
 
     UserError for what has no counterpart, MachineError where Mininet is not installed.
     """
     file, _, what = target.partition(".py:")
     path = Path(file if target.endswith(".py") else f"{file}.py")
-    topo = _built(path, what)
+    notes: list[str] = []
+    topo = _built(path, what, notes)
     comment = f"Made by `wanlat topology import` from {path.name}."
     exported = getattr(topo, "wanlat", None)
     if isinstance(exported, dict) and "topology" in exported:
         document = exported["topology"] | ({"name": name} if name else {})
         return imported({"description": "", **document}, source=target, comments=[comment])
-    notes: list[str] = []
-    document = _document(topo, notes)
+    document = hosts_document(_ways(topo, notes), topo.hosts(), notes)
     document["name"] = name or host_names([what.partition(",")[0] or path.stem], [])[0]
     document["description"] = f"from {path.name}, a topology of Mininet's"
     return imported(document, source=target, comments=[comment], notes=notes)
 
 
-def _built(path: Path, what: str) -> Any:
-    """The instance of a user's class of `mininet.topo.Topo`."""
+def _built(path: Path, what: str, notes: list[str]) -> Any:
+    """A topology of the user's: that of his class, or what his script adds to a Mininet."""
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
     _find_mininet()
     from mininet.topo import Topo  # type: ignore[import-not-found]
-    from mininet.util import buildTopo  # type: ignore[import-not-found]
+    from mininet.util import buildTopo, splitArgs  # type: ignore[import-not-found]
+
+    from wanlat.topologies.mininet_recorder import recorded
 
     try:
-        inside = runpy.run_path(str(path), run_name="mininet_custom")
-        own = {
-            key: value
-            for key, value in inside.items()
-            if isinstance(value, type) and issubclass(value, Topo) and value is not Topo
-        }
-        topos = {**own, **inside.get("topos", {})}
-        only = list(own or topos)
-        wanted = what or (only[0] if len(only) == 1 else "")
-        first = wanted.partition(",")[0]
-        if first not in topos:
-            near = did_you_mean(first, list(topos))
-            lacking = f"no topology {show(first)}{near}" if first else "not one topology"
-            known = listing(topos, at_most=20) or "none"
-            raise UserError(f"{path} has {lacking}; it has {known}; give one, as {path}:NAME")
-        return buildTopo(topos, wanted)
+        with recorded() as networks:
+            inside = networks.run(lambda: runpy.run_path(str(path), run_name=_MODULE)) or {}
+            own = {
+                key: value
+                for key, value in inside.items()
+                if isinstance(value, type) and issubclass(value, Topo) and value is not Topo
+            }
+            topos = {**own, **inside.get("topos", {})}
+            only = list(own or topos)
+            builders = {} if only else networks.builders(inside, _MODULE)
+            if not what and not only and networks.made:
+                return networks.topo(notes)
+            only = only or list(builders)
+            wanted = what or (only[0] if len(only) == 1 else "")
+            first = wanted.partition(",")[0]
+            callables = {key: value for key, value in inside.items() if inspect.isfunction(value)}
+            if first not in topos and first in {**callables, **builders}:
+                _, arguments, named = splitArgs(wanted)
+                networks.run(lambda: inside[first](*arguments, **named))
+                return networks.topo(notes, f"{first}()")
+            if first not in topos:
+                near = did_you_mean(first, [*topos, *builders])
+                lacking = f"no topology {show(first)}{near}" if first else "not one topology"
+                known = listing({**topos, **builders}, at_most=20) or _NEITHER
+                raise UserError(f"{path} has {lacking}; it has {known}; give one, as {path}:NAME")
+            return buildTopo(topos, wanted)
     except (UserError, KeyboardInterrupt):
         raise
     except (Exception, SystemExit) as problem:
@@ -152,9 +137,9 @@ def _find_mininet() -> None:
         package.loader.exec_module(sys.modules["mininet"])
 
 
-def _ways(topo: Any, notes: list[str]) -> dict[str, dict[str, _Way]]:
+def _ways(topo: Any, notes: list[str]) -> dict[str, dict[str, Way]]:
     """What leaves each node towards each of its neighbours meets; and what is left out."""
-    ways: dict[str, dict[str, _Way]] = {name: {} for name in topo.nodes()}
+    ways: dict[str, dict[str, Way]] = {name: {} for name in topo.nodes()}
     left_out = set()
     for a, b, options in topo.links(withInfo=True):
         both = {key: value for key, value in options.items() if key not in _PLUGS}
@@ -164,7 +149,7 @@ def _ways(topo: Any, notes: list[str]) -> dict[str, dict[str, _Way]]:
             # As Mininet's Link does: options for both ends win over those for one.
             own = {**(options.get(end) or {}), **both}
             try:
-                ways[near][far] = _Way.from_options(own)
+                ways[near][far] = _way(own)
             except (TypeError, ValueError) as problem:
                 raise UserError(f"the link of {near} and {far}: {problem}") from None
             left_out |= own.keys() - _READ - _PLUGS
@@ -176,73 +161,9 @@ def _ways(topo: Any, notes: list[str]) -> dict[str, dict[str, _Way]]:
             "in Mininet jitter lets packets overtake each other; here they stay in order, unless"
             " you give a link `reorder: true`"
         )
-    if any(way.bw < math.inf for way in every):
-        notes.append(
-            "a link of Mininet's with `bw` is shared by all that crosses it; here every pair of"
-            " sites has a path, and a rate, of its own"
-        )
+    if any(way.rate_bps < math.inf for way in every):
+        notes.append(SHARED_RATE)
     return ways
-
-
-def _document(topo: Any, notes: list[str]) -> dict[str, Any]:
-    """The sites and links of a topology file."""
-    ways = _ways(topo, notes)
-    # Hosts of a switch whose lines differ are sites of their own: a site's nodes have the same.
-    groups: dict[tuple[str, _Way, _Way], list[str]] = {}
-    for host in topo.hosts():
-        groups.setdefault(_line(topo, host, ways), []).append(host)
-    seen = Counter[str]()
-    labels = []
-    for switch, *_ in groups:
-        seen[switch] += 1
-        labels.append(switch if seen[switch] == 1 else f"{switch}-{seen[switch]}")
-    names = host_names(labels, notes)
-    nodes = dict(zip(topo.hosts(), host_names(topo.hosts(), notes), strict=True))
-    sites = []
-    for site, ((_, up, down), members) in zip(names, groups.items(), strict=True):
-        made: dict[str, Any] = {"name": site, "nodes": [nodes[host] for host in members]}
-        if (up, down) != (_Way(), _Way()):
-            made["access"] = {"up": up.fields("delay"), "down": down.fields("delay")}
-        sites.append(made)
-    pairs: list[dict[str, Any]] = []
-    between_switches = {
-        switch: {far: way for far, way in ways[switch].items() if topo.isSwitch(far)}
-        for switch in topo.switches()
-    }
-    for (a, (start, *_)), (b, (end, *_)) in combinations(zip(names, groups, strict=True), 2):
-        path = _path(start, end, between_switches)
-        there = sum((ways[x][y] for x, y in pairwise(path)), _Way())
-        back = sum((ways[y][x] for x, y in pairwise(path)), _Way())
-        if there == back:
-            pairs.append({"between": [a, b], **there.fields("rtt", 2)})
-        else:
-            pairs.append({"from": a, "to": b, **there.fields("delay")})
-            pairs.append({"from": b, "to": a, **back.fields("delay")})
-    return {"sites": sites, "links": {"pairs": pairs} if pairs else {}}
-
-
-def _line(topo: Any, host: str, ways: Mapping[str, Mapping[str, _Way]]) -> tuple[str, _Way, _Way]:
-    """The switch that a host hangs on, and what its line does, up and down."""
-    ends = list(ways[host])
-    if len(ends) != 1 or not topo.isSwitch(ends[0]):
-        where = f"is linked to {listing(ends)}" if ends else "has no link"
-        raise UserError(f"host {host} {where}; a node hangs on one switch, and on nothing else")
-    return ends[0], ways[host][ends[0]], ways[ends[0]][host]
-
-
-def _path(start: str, end: str, ways: Mapping[str, Mapping[str, _Way]]) -> tuple[str, ...]:
-    """The switches from one to another over the fewest links; of several ways, the quickest."""
-    waiting: list[tuple[int, float, tuple[str, ...]]] = [(0, 0.0, (start,))]
-    seen = set()
-    while waiting:
-        hops, delay_ns, path = heapq.heappop(waiting)
-        if path[-1] == end:
-            return path
-        if path[-1] not in seen:
-            seen.add(path[-1])
-            for far, way in ways[path[-1]].items():
-                heapq.heappush(waiting, (hops + 1, delay_ns + way.delay_ns, (*path, far)))
-    raise UserError(f"no links lead from switch {start} to switch {end}")
 
 
 def _ns(time: Any) -> float:

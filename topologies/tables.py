@@ -90,7 +90,7 @@ class Table:
         file = {
             "type": "string",
             "minLength": 1,
-            "description": "a file of one number a line, relative to this file",
+            "description": "a file of numbers, relative to this file",
         }
         about = "Samples in any unit, of which only the shape counts."
         return {"description": about, "anyOf": [file, numbers]}
@@ -111,7 +111,7 @@ def _in_file(name: str, info: ValidationInfo) -> Table:
 
 
 def read(path: Path) -> Table:
-    """The table in a file of one number a line.
+    """The table in a file of numbers: one a line, or several, as iproute2's `.dist` has them.
 
     Empty lines and what follows `#` are passed over. TableError with the file's line when it holds
     anything else.
@@ -121,8 +121,7 @@ def read(path: Path) -> Table:
     try:
         lines = read_text(path, "a file of samples", _MAX_BYTES).split("\n")
         for line, text in enumerate(lines, start=1):
-            if cell := text.partition("#")[0].strip():
-                numbers.append(_number(cell, line))
+            numbers += [_number(cell, line) for cell in text.partition("#")[0].split()]
         return Table.of_samples(numbers)
     except UnreadableFile as problem:
         raise TableError(problem.at(file)) from None

@@ -148,13 +148,17 @@ class Duration(_Count):
 
     __slots__ = ()
     _units: ClassVar = {"ms": 10**6, "s": 10**9, "us": 10**3, "ns": 1}
-    _read_only: ClassVar = {"min": 60 * 10**9, "h": 3600 * 10**9}
+    _read_only: ClassVar = {
+        **{"min": 60 * 10**9, "h": 3600 * 10**9},
+        **dict.fromkeys(("\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s"), 10**3),
+    }
     _bare: ClassVar = {"type": "number", "const": 0}
     _smallest = "nanosecond"
     _usual = "ms"
     _examples = ("100ms", "0.5ms", "250us", "1.5s", 0)
     _allowed = (
-        "a duration is a number and a unit (ns, us, ms, s, min or h), such as `100ms` or `0.5ms`"
+        "a duration is a number and a unit (ns, us or µs, ms, s, min or h),"
+        " such as `100ms` or `0.5ms`"
     )
 
     @property

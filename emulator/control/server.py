@@ -48,6 +48,7 @@ class ControlServer:
             "hello": self.description,
             "show": self._show,
             "change": self._change,
+            "check": self._check,
             "cut": self._cut,
             "heal": partial(self._end, lab.heal),
             "restore": partial(self._end, lab.restore),
@@ -157,6 +158,10 @@ class ControlServer:
             return self._done(self.lab.change(targets, origin=_ORIGIN, **settings))
         what = " ".join(["+".join(targets), *(f"{key}={value}" for key, value in settings.items())])
         return self._lease(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
+
+    def _check(self, targets: Sequence[str], several: Sequence[dict[str, Any]]) -> Answer:
+        self.lab.check_changes(targets, *several)
+        return {}
 
     def _cut(self, targets: Sequence[str], for_s: float | None = None) -> Answer:
         if for_s is None:

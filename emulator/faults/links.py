@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from itertools import permutations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 
@@ -84,10 +84,10 @@ class LinkFault(Fault):
 
 
 class Slow(LinkFault):
-    """``delay`` and ``jitter`` are added to the round trip over each link that is named.
+    """``rtt`` and ``jitter`` are added to the round trip over each link that is named.
 
-    As ``rtt`` in a topology, they are shared by both directions of a link. Where one direction
-    alone is named, that one gets all of it. So a node that is ``slow`` by 200 ms answers 200 ms
+    As in a topology, both directions of a link share them. Where one direction alone is named,
+    that one gets all of it. So a node that is ``slow`` by 200 ms answers 200 ms
     later to every client. Jitter is drawn from the link's own distribution (uniform by default).
     """
 
@@ -96,21 +96,25 @@ class Slow(LinkFault):
     class Settings(Fault.Settings):
         """What is added to the round trip."""
 
-        delay: PositiveDuration
+        rtt: PositiveDuration
         """that round trips take longer"""
         jitter: Duration = Duration(0)
-        """around that delay"""
+        """by so much more or less"""
+
+        key_hints: ClassVar[dict[str, str]] = {
+            "delay": "a delay is one way, and this is added to round trips; write `rtt: TIME`",
+        }
 
     @property
     def detail(self) -> str:
         """By how much."""
-        delay, jitter = self.settings.delay, self.settings.jitter
-        return f"+{delay} ± {jitter}" if jitter.ns else f"+{delay}"
+        rtt, jitter = self.settings.rtt, self.settings.jitter
+        return f"+{rtt} ± {jitter}" if jitter.ns else f"+{rtt}"
 
     def change(self, direction: Direction) -> dict[str, Any]:
         """Return the direction's share."""
         ways = 2 if direction.opposite in self.directions else 1
-        added = {"delay": self.settings.delay, "jitter": self.settings.jitter}
+        added = {"delay": self.settings.rtt, "jitter": self.settings.jitter}
         return {key: f"+{Duration(whole.ns // ways)}" for key, whole in added.items() if whole.ns}
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wanlat.analysis.figures.drill.outages import BAD, GOOD, LATE, NOT_SENT, client_of, outages_of
-from wanlat.analysis.figures.drill.requests import requests_of
+from wanlat.analysis.figures.drill.requests import quantity, requests_of
+from wanlat.topologies.units import Duration
 
 FAULT_S, HEAL_S, END_S = 4.0, 24.0, 34.0
 VICTIM = {"node": "n2", "site": "dc2", "target": "n2"}
@@ -164,3 +165,8 @@ def test_several_on_their_way_are_back_with_the_first_answer_to_what_was_sent_si
         within = [each["begin_s"] <= begin < each["end_s"] for begin in begins]
         hit = [what for what, inside in zip(said, within, strict=True) if inside and what != GOOD]
         assert each["requests"] == len(hit)
+
+
+@pytest.mark.parametrize("unit", [*Duration._units, *Duration._read_only])
+def test_a_time_is_read_in_every_spelling_that_a_drill_may_have(unit: str) -> None:
+    assert quantity(f"3{unit}") == pytest.approx(Duration.parse(f"3{unit}").s)

@@ -1,6 +1,7 @@
 """Finding and reading a topology file, and the samples it names: every failure is one paragraph."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from wanlat.topologies.load import TopologyError, load, shipped
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.shapes import QUANTILES
-from wanlat.topologies.tables import Table, TableError
+from wanlat.topologies.tables import Table, TableError, read
 
 
 def error_of(content: bytes | str, tmp_path: Path) -> str:
@@ -170,6 +171,37 @@ def test_wrong_samples_are_reported_with_their_own_line(
     lan, default = caught.value.mistakes
     assert (lan.where, default.where) == ("sites[0].lan.table", "links.default.table")
     assert default.text.replace(f"{tmp_path}/", "").startswith(expected)
+
+
+FIVE = """# five quantiles a line, as tc's own tables have them
+-8000 -6000 -4500 -3000 -2000
+-1000 0 1500 5000 18000
+"""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        FIVE,
+        "\n".join(FIVE.partition("\n")[2].split()),
+        " -8000\t-6000 -4500  # the early ones\r\n\r\n-3000 -2000 -1000 0 1500 5000\n18000",
+    ],
+    ids=["five a line", "one a line", "as they come"],
+)
+def test_how_many_numbers_a_line_has_does_not_matter(content: str, tmp_path: Path) -> None:
+    (tmp_path / "m1.dist").write_text(content)
+    (tmp_path / "t.yaml").write_text(with_table("m1.dist"))
+    link = load(tmp_path / "t.yaml").links.default
+    assert link is not None and link.table is not None
+    assert link.table.samples == (-8000, -6000, -4500, -3000, -2000, -1000, 0, 1500, 5000, 18000)
+
+
+def test_every_table_of_iproute2s_is_one_here() -> None:
+    files = [*Path("/usr/lib").glob("*/tc/*.dist"), *Path("/usr/lib/tc").glob("*.dist")]
+    for file in files:
+        numbers = re.sub("#.*", "", file.read_text()).split()
+        assert read(file) == Table.of_samples(map(float, numbers)), file
+    assert files or not Path("/usr/sbin/tc").exists()
 
 
 def test_more_than_a_million_samples_are_refused_and_code_reads_no_files(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ HOST = "from mininet.topo import Topo\nclass Net(Topo):\n    def build(self):\n 
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("Net = 1", "has no topology `Net`; it has none"),
+        ("Net = 1", "has no topology `Net`; it has none: no class of Topo"),
         ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere"),
         (HOST + "self.addHost('h1')", "host h1 has no link; a node hangs on one switch"),
         (HOST + "self.addLink(self.addHost('h1'), self.addHost('h2'))", "host h1 is linked to h2"),
@@ -127,6 +127,99 @@ HOST = "from mininet.topo import Topo\nclass Net(Topo):\n    def build(self):\n 
 def test_what_has_no_counterpart_is_an_error(source: str, says: str) -> None:
     with pytest.raises(UserError) as caught:
         made(source)
+    assert says in str(caught.value)
+
+
+# What issue trackers and courses show: scripts that add to a Mininet, and start it.
+
+IMPERATIVE = """
+from mininet.link import TCLink
+from mininet.net import Mininet
+
+
+def network():
+    net = Mininet(link=TCLink, build=False)
+    left, right = net.addSwitch("s1"), net.addSwitch("s2")
+    net.addLink(net.addHost("h1"), left, delay="1ms")
+    net.addLink(net.addHost("h2"), right, delay="1ms")
+    net.addLink(left, right, delay="30ms", bw=50)
+    return net
+
+
+if __name__ == "__main__":
+    network().start()
+"""
+EDITOR = """
+import os
+from mininet.cli import CLI
+from mininet.clean import cleanup
+from mininet.link import TCLink
+from mininet.net import Mininet
+from mininet.node import Controller, OVSKernelSwitch
+
+cleanup()
+net = Mininet(topo=None, build=False, ipBase="10.0.0.0/8")
+c0 = net.addController(name="c0", controller=Controller, protocol="tcp", port=6633)
+s1, s2 = (net.addSwitch(name, cls=OVSKernelSwitch) for name in ("s1", "s2"))
+h1, h2 = (net.addHost(f"h{i}", ip=f"10.0.0.{i}", defaultRoute=None) for i in (1, 2))
+slow = {"delay": "32ms", "bw": 50, "loss": 1}
+net.addLink(h1, s1)
+net.addLink("h2", "s2", delay="9ms")
+net.addLink(s1, s2, cls=TCLink, **slow)
+net.build()
+h1.cmd("ip route add default dev h1-eth0")
+for controller in net.controllers:
+    controller.start()
+net.get("s1").start([c0])
+open("started", "w")
+CLI(net)
+net.stop()
+"""
+
+
+@with_mininet
+def test_a_script_that_adds_links_is_read_and_nothing_is_started() -> None:
+    imported = made(IMPERATIVE, "net.py")
+    plan = resolve(imported.topology)
+    assert plan.rtt_ms("h1", "h2") == 64
+    assert {step.rate_bps for step in plan.path("h1", "h2")} == {None, 50_000_000}
+    assert made(IMPERATIVE, "net.py:network").topology.sites == imported.topology.sites
+
+
+@with_mininet
+def test_a_script_of_the_editors_is_read_up_to_where_it_starts() -> None:
+    imported = made(EDITOR, "net.py")
+    plan = resolve(imported.topology)
+    assert plan.rtt_ms("h1", "h2") == 64
+    assert plan.path("h1", "h2")[1].loss == pytest.approx(0.01)
+    assert not Path("started").exists()
+    assert any("no TCLink" in note and "h2-s2" in note for note in imported.notes)
+    assert any("ip route add" in note for note in imported.notes)
+
+
+@with_mininet
+def test_a_function_takes_the_arguments_that_follow_its_name() -> None:
+    source = IMPERATIVE.replace("def network()", "def network(ms)").replace('"30ms"', 'f"{ms}ms"')
+    source = source.partition("if __name__")[0]
+    assert resolve(made(source, "net.py:network,10").topology).rtt_ms("h1", "h2") == 24
+    with pytest.raises(UserError, match="no function without arguments that builds a Mininet"):
+        made(source, "net.py")
+
+
+@with_mininet
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (IMPERATIVE + "\ndef other():\n    return Mininet()\n", "it has network and other"),
+        (IMPERATIVE.replace("return net", "Mininet()"), "makes 2 networks"),
+        ("from mininet.net import Mininet\ndef empty():\n    return Mininet()", "adds no hosts"),
+        ("from mininet.node import Node\nNode('r')", "starts the node"),
+        (IMPERATIVE.replace("return net", "net.addNAT()"), "addNAT"),
+    ],
+)
+def test_a_script_that_cannot_be_read_is_an_error_that_says_why(source: str, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        made(source, "net.py")
     assert says in str(caught.value)
 
 

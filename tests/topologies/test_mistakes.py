@@ -84,7 +84,7 @@ OF_A_LINK = [
       for table, where, complaint in [
         ("[5, 5.0]", ".table", "all 2 samples are 5, which is no distribution"),
         ("5", ".table", "a list is wanted here, not the number `5`"),
-        ("t.yaml", ".table", "t.yaml:1: `name: t` is no number"),
+        ("t.yaml", ".table", "t.yaml:1: `name:` is no number"),
     ]),
     # loss, reordering and the rest
     ("{rtt: 1s, loss: {p: 1%, r: 5%, q: 1}}", ".loss.q", "unknown key `q`; allowed: p, r, h, k"),

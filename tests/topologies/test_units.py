@@ -17,6 +17,8 @@ COUNTS = st.integers(min_value=1, max_value=2**63 - 1)
     [
         ("0.5 ms", Duration(500_000), "0.5ms"),
         ("250us", Duration(250_000), "250us"),
+        ("850\N{MICRO SIGN}s", Duration(850_000), "850us"),
+        ("0.5 \N{GREEK SMALL LETTER MU}s", Duration(500), "500ns"),
         ("2min", Duration(120_000_000_000), "120s"),
         ("9223372036854775807ns", Duration(2**63 - 1), "9223372036854775807ns"),
         (0.0, Duration(0), "0ms"),

@@ -88,6 +88,31 @@ def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
     assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 1e9
 
 
+def test_a_file_of_delays_is_replayed_at_its_own_pace(up: Up, tmp_path: Path) -> None:
+    trace = tmp_path / "delays.txt"
+    trace.write_text("# one-way, ms\n25\n25\n26\n55\n57\n54\n25\n26\n")
+    before = len(up.json("journal"))
+    done = up.json("change", "dc1/dc2", "jitter=0ms", "--trace", str(trace), "--every", "100ms")
+    assert (done["values"], done["complete"]) == (8, True)
+    assert done["applied"] + done["skipped"] == 8
+    changes = [row for row in up.json("journal")[before:] if row["from"] == "dc1"]
+    after_ms = [(row["t_ns"] - changes[0]["t_ns"]) / 1e6 for row in changes]
+    delays_ms = [row["after"]["delay_ns"] / 1e6 for row in changes]
+    # Each begins in its own interval, or was left out: none is early, and none drifts.
+    due_ms = {25: (0, 600), 26: (200, 700), 55: (300,), 57: (400,), 54: (500,)}
+    for delay, at in zip(delays_ms, after_ms, strict=True):
+        assert any(due <= at < due + 100 for due in due_ms[delay]), (delay, at)
+    assert up.in_force()["dc2->dc1"] == {"delay_ns": 26_000_000}
+
+
+def test_a_trace_that_the_jitter_has_no_room_for_changes_nothing(up: Up, tmp_path: Path) -> None:
+    trace, before = tmp_path / "delays.txt", up.in_force()
+    trace.write_text("25\n0.5\n")
+    done = up("change", "dc1/dc2", "--trace", str(trace), "--every", "100ms")
+    assert done.returncode == 2 and "jitter" in done.stderr
+    assert up.in_force() == before
+
+
 @pytest.mark.parametrize("is_running", [False, True])
 def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running: bool) -> None:
     where = ["--lab", str(up.process.pid), "n1"] if is_running else ["one-site", "n1"]
@@ -105,6 +130,10 @@ def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running:
         ("change delay=5ms", "give a target"),
         ("change dc1/dc2 loss={p:1%", "cannot be read"),
         ("change dc1/dc2 delay=5ms --for 0", "--for"),
+        ("change dc1/dc2 --trace nowhere.txt --every 100ms", "no such file"),
+        ("change dc1/dc2 --trace nowhere.txt", "--every 100ms"),
+        ("change dc1/dc2 delay=5ms --trace x --every 1s", "The delay is the trace's"),
+        ("change --trace nowhere.txt --every 1s x=1", "needs a target"),
         ("journal --follow --json", "--journal FILE"),
         ("exec nx -- true", "no node `nx`"),
         ("exec n1", "no command"),
@@ -214,6 +243,7 @@ def test_a_large_lab_is_told_in_few_lines_and_killed_leaves_nothing(tmp_path: Pa
 
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("delays.txt").write_text("50\n80\n")
     blocks = [text for language, text in BLOCKS if language == "" and "wanlat lab" in text]
     begin, commands = blocks
     assert begin.strip() == "wanlat lab up three-datacenters --journal changes.jsonl"
@@ -230,7 +260,8 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
             done = here(*words)
             assert done.returncode == 0, f"{line}: {done.stderr}"
             if words[1] in ("change", "cut", "heal", "restore"):
-                assert "in force since" in done.stderr, line
+                state = "stays in force" if "--trace" in words else "in force since"
+                assert state in done.stderr, line
         assert len(up.journal.read_text().splitlines()) > 10
 
 

@@ -18,7 +18,7 @@ from wanlat.app import App
 from wanlat.commands.capture import LabCapture, recorded_lab
 from wanlat.emulator.control import client
 from wanlat.output import emit, inform, people, print_table, show_list
-from wanlat.running import heed_interruptions
+from wanlat.running import deferred_interruptions, heed_interruptions, reporter
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.units import Duration
 from wanlat.topologies.wording import show as shown
@@ -243,6 +243,17 @@ def change(
     ],
     lab: LabName = None,
     for_: For = None,
+    trace: Annotated[
+        str | None,
+        o.option(
+            "[rtt=]FILE",
+            "Replay delays (or RTTs) over time: a value a line, in ms or with a unit",
+        ),
+    ] = None,
+    every: Annotated[
+        Duration | None,
+        o.option("TIME", "With --trace: from one value to the next", parse=Duration.parse),
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
     """Change links of a running lab, in place, all at one instant.
@@ -250,15 +261,72 @@ def change(
     wanlat lab change dc1/dc2 delay=200ms loss=5%
 
     wanlat lab change n1 delay=+200ms --for 30s
+
+    wanlat lab change dc1/dc2 --trace delays.txt --every 100ms
     """
     targets = [word for word in words if "=" not in word]
     settings = dict(_setting(word) for word in words if "=" in word)
+    if trace is not None or every is not None:
+        if trace is None or every is None or not every.ns:
+            raise UserError("A trace is a file and a time: --trace delays.txt --every 100ms.")
+        if for_ is not None or not targets:
+            raise UserError("--trace FILE needs a target, and lasts as long as its file: no --for.")
+        _replay(lab, targets, settings, trace, every, as_json)
+        return
     if not targets or not settings:
         raise UserError(
             "To change a link, give a target and then KEY=VALUE, such as `dc1/dc2 delay=200ms "
             "loss=5%`; `wanlat lab show` has the names of targets."
         )
     _change(lab, "change", as_json, targets=targets, settings=settings, for_s=for_)
+
+
+def _replay(
+    lab: str | None,
+    targets: list[str],
+    settings: dict[str, Any],
+    trace: str,
+    every: Duration,
+    as_json: bool,
+) -> None:
+    """Replay a file of delays, or of RTTs, on a running lab, until it is over or interrupted."""
+    from wanlat.emulator.replay import read, replay
+
+    key, separator, file = trace.partition("=")
+    key, file = (key, file) if separator and key in ("delay", "rtt") else ("delay", trace)
+    if {"delay", "rtt"} & settings.keys():
+        raise UserError(f"The delay is the trace's; leave out {shown(' '.join(settings))}.")
+    values = read(Path(file))
+    # It ends between two changes, not within one: what is in force is known then.
+    with client.find(lab) as running, reporter() as report, deferred_interruptions() as stopping:
+        extremes = [{**settings, key: str(value)} for value in (min(values), max(values))]
+        running.query("check", targets=targets, several=extremes)
+
+        def apply(value: Duration) -> int:
+            request = {**settings, key: str(value)}
+            return int(running.query("change", targets=targets, settings=request)["t_ns"])
+
+        def progress(done: int, value: Duration) -> None:
+            left = Duration((len(values) - done + 1) * every.ns // 10**9 * 10**9)
+            report(f"{key} {value}", done, len(values), f"{left.s:.0f} s left")
+
+        ended = replay(values, every, apply, stopping, progress)
+    worst_ms = round(ended.worst_ns / 1e6, 3)
+    if as_json:
+        counts = {"values": ended.values, "applied": ended.applied, "skipped": ended.skipped}
+        state = {"in_force": {key: str(ended.last)}, "complete": ended.is_whole}
+        emit({**counts, "worst_late_ms": worst_ms, **state})
+    skipped = f", {ended.skipped} left out, for this machine was late" if ended.skipped else ""
+    what = "replayed" if ended.is_whole else "interrupted"
+    inform(
+        f"{what}: {ended.applied} of {ended.values} values applied{skipped}; the worst was in"
+        f" force {worst_ms:g} ms after its instant"
+    )
+    inform(
+        f"{key} {ended.last} stays in force; `wanlat lab restore {' '.join(targets)}` takes it back"
+    )
+    if not ended.is_whole:
+        raise typer.Exit(128 + signal.SIGINT)
 
 
 def _setting(word: str) -> tuple[str, Any]:

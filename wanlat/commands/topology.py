@@ -100,7 +100,11 @@ def _places(text: str) -> int | list[str]:
 def import_(
     source: Annotated[
         str,
-        o.argument("FILE", "CSV: sites × sites, or from,to,rtt_ms. Or Mininet's: topo.py:NAME"),
+        o.argument(
+            "FILE",
+            "CSV: sites × sites, or from,to,rtt_ms. GML, GraphML, Kollaps, containerlab, "
+            "NetworkChaos. Or Mininet's: topo.py:NAME",
+        ),
     ],
     name: Annotated[
         str | None, o.option("NAME", "Name of the topology (default: the file's)")
@@ -140,14 +144,19 @@ def import_(
     as_json: o.Json = False,
     _quiet: o.Quiet = False,
 ) -> None:
-    """Convert a matrix of RTTs, or a topology of Mininet's; what is odd in it is reported.
+    """Convert a matrix of RTTs, a graph, or another tool's network; what is odd in it is reported.
 
-    Options other than --name, --out and --force are for matrices.
+    --one-way, --column and --decimal are for matrices; of a script of Mininet's only --name counts.
     """
+    from wanlat.topologies.formats.detection import reader
+    from wanlat.topologies.formats.network import Options
+
     if ".py:" in source or source.endswith(".py"):
         from wanlat.topologies.mininet_import import import_mininet
 
         imported = import_mininet(source, name=name)
+    elif (read := reader(Path(source))) is not None:
+        imported = read(Path(source), Options(name, nodes, jitter, default, unit, inside, places))
     else:
         from wanlat.topologies.matrix_import import import_matrix
 

@@ -22,11 +22,13 @@ PHASES = ("before", "during", "after")
 OPERATIONS = ("read", "write", "list")
 """The last is in few drills, and in no figure of others."""
 
-_QUANTITY = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?) ?(ns|us|ms|s|m|min|h|%)?")
+_MICRO = ("\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s")
 _UNITS: Mapping[str | None, float] = {
     **{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0},
+    **dict.fromkeys(_MICRO, 1e-6),
     **{"%": 0.01, None: 1.0},
 }
+_QUANTITY = re.compile(f"([0-9.]+(?:[eE][+-]?[0-9]+)?) ?({'|'.join(filter(None, _UNITS))})?")
 
 
 def quantity(value: object) -> float | None:

@@ -14,6 +14,7 @@ import pytest
 from tests.command_line import CHECKOUT
 from tests.emulator.plans import mesh, ms
 from wanlat.bundle.documents import Affected
+from wanlat.emulator.changes import Change
 from wanlat.emulator.faults import catalogue
 from wanlat.emulator.faults.fault import Fault
 from wanlat.emulator.faults.links import LinkFault
@@ -70,16 +71,20 @@ def test_every_kind_records_what_it_hits() -> None:
 
 
 REFUSED: list[tuple[str, object, dict[str, object], str]] = [
-    ("slow", "n1", {}, "`delay` is missing"),
-    ("slow", "n1", {"delay": "0ms"}, "changes nothing"),
-    ("slow", "n1", {"delay": "5ms", "jitter": "20ms"}, "delays would be negative"),
-    ("slow", "smoe", {"delay": "5ms"}, "did you mean `some`"),
-    ("slow", "site.some", {"delay": "5ms"}, "n1 and n3, which is not one whole site"),
+    ("slow", "n1", {}, "`rtt` is missing"),
+    ("slow", "n1", {"delay": "200ms"}, "write `rtt: TIME`"),
+    ("slow", "n1", {"rtt": "0ms"}, "changes nothing"),
+    ("slow", "n1", {"rtt": "5ms", "jitter": "20ms"}, "delays would be negative"),
+    ("slow", "smoe", {"rtt": "5ms"}, "did you mean `some`"),
+    ("slow", "site.some", {"rtt": "5ms"}, "n1 and n3, which is not one whole site"),
     ("lossy", "n1", {"loss": "100%"}, "blackhole"),
     ("throttled", "n1", {"rate": "0mbit"}, "lets nothing through"),
     ("blackhole", "n1", {"delay": "5ms"}, "it has no settings; remove `delay`"),
     ("partition", ["dc1"], {}, "two groups or more"),
     ("partition", ["some", "n2"], {}, "n1 shares the WAN links of site dc1 with n2"),
+    ("partition", ["n1", "n2"], {}, "give each of its nodes a site of its own"),
+    ("partition", ["dc1,n3", "dc2"], {}, "give each of its nodes a site of its own"),
+    ("blackhole", "n1/n3", {}, "give each of its nodes a site of its own"),
     ("one-way-cut", "dc1/dc2", {}, "is both ways"),
     ("flapping", "n1", {"period": "5ms"}, "at least 20ms"),
     ("flapping", "n1", {"period": "5s", "down": "100%"}, "does not flap"),
@@ -98,3 +103,23 @@ def test_what_is_wrong_with_a_fault_is_named(
         catalogue.parse(kind, target, settings, mesh(2, 2, wan=ms(5)), {"some": ("n1", "n3")})
     assert reason in str(error.value)
     assert str(error.value).startswith(f"The fault `{kind}`: ") or kind == "kil"
+
+
+@pytest.mark.parametrize("target", ["dc1/dc2", "n1", "dc1:dc2"])
+def test_rtt_of_a_fault_is_what_a_round_trip_takes_longer_as_it_is_of_a_change(target: str) -> None:
+    fault = catalogue.parse("slow", target, {"rtt": "200ms", "jitter": "40ms"}, PLAN, {})
+    assert isinstance(fault, LinkFault)
+    made = [
+        Change.parse(fault.change(each), both_ways=False).on(ms(5)) for each in fault.directions
+    ]
+    assert sum(each.delay_ns for each in made) == ms(5 * len(made) + 200).delay_ns
+    if len(made) == 2:
+        lab = Change.parse({"rtt": "+200ms", "jitter": "+40ms"}, both_ways=True)
+        assert made == [lab.on(ms(5))] * 2
+    assert fault.detail == "+200ms ± 40ms"
+
+
+def test_nodes_that_have_a_site_each_can_be_partitioned() -> None:
+    plan = mesh(3)  # as the error about nodes of one site advises: 0 ms between the sites
+    fault = catalogue.parse("partition", ["n1", "n2"], {}, plan, {})
+    assert {str(direction) for direction in fault.directions} == {"dc1->dc2", "dc2->dc1"}

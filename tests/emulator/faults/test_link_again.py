@@ -21,7 +21,7 @@ from wanlat.emulator.prober import Prober
 
 PLAN = mesh(3, 2, wan=ms(10, jitter=2), lan=ms(0.1))  # n1, n2 in dc1; n3, n4 in dc2; …
 EVERY_FAULT: list[tuple[str, Any, dict[str, Any]]] = [
-    ("slow", "n1", {"delay": "60ms"}),
+    ("slow", "n1", {"rtt": "60ms"}),
     ("lossy", "dc1/dc2", {"loss": "5%"}),
     ("throttled", "dc1/dc2", {"rate": "20mbit"}),
     ("partition", ["dc1", "dc2,dc3"], {}),
@@ -83,7 +83,7 @@ def verdicts(entries: list[dict[str, Any]]) -> set[str]:
 
 @pytest.mark.usefixtures("patient")
 def test_a_link_that_was_healed_passes(lab: Lab) -> None:
-    fault, scene = fault_of("slow", "n1", {"delay": "60ms"}), Scene(lab, {})
+    fault, scene = fault_of("slow", "n1", {"rtt": "60ms"}), Scene(lab, {})
     fault.begin(scene)
     fault.end(scene)
     entries = recalibrate(lab, fault.directions, tolerance=ANY_DELAY)

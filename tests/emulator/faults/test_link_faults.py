@@ -97,7 +97,7 @@ def all_pairs() -> list[Pair]:
 
 
 def test_a_slow_node_answers_later_by_what_is_asked_whoever_asks(bench: Bench) -> None:
-    fault = fault_of("slow", "victim", delay="60ms")
+    fault = fault_of("slow", "victim", rtt="60ms")
     asked = (("n1", "n2"), ("n2", "n4"), ("n3", "n4"))
     fault.begin(bench.scene)
     during = bench.rtt_ms(*asked)
@@ -114,7 +114,7 @@ def test_a_slow_link_adds_to_the_round_trip_however_many_directions_are_named(
     bench: Bench, target: str
 ) -> None:
     pair = ("n1", "n3") if target == "pair/n3" else ("n1", "n2")
-    first, second = (fault_of("slow", target, delay=delay) for delay in ("30ms", "50ms"))
+    first, second = (fault_of("slow", target, rtt=rtt) for rtt in ("30ms", "50ms"))
     first.begin(bench.scene)
     second.begin(bench.scene)
     both = bench.rtt_ms(pair, ("n3", "n4"))
@@ -233,7 +233,7 @@ def test_a_cable_cannot_be_changed_and_it_is_said_how_it_could() -> None:
         Lab(PLAN, backend=BACKEND) as lab,
         pytest.raises(FaultFailed, match=r'slow of n2 could not .*plain cable.*splice="all"'),
     ):
-        fault_of("slow", "n2", delay="10ms").begin(Scene(lab, {}))
+        fault_of("slow", "n2", rtt="10ms").begin(Scene(lab, {}))
 
 
 TWO = mesh(2, 2, wan=ms(5))  # n1, n2 in dc1; n3, n4 in dc2

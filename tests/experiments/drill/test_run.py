@@ -27,7 +27,7 @@ from wanlat.experiments.session import Outcome
 FAULTS = """
 faults:
   - {kill: victim, at: 300ms, for: 1s}
-  - {slow: survivor, delay: 40ms, at: 1400ms, for: 600ms}
+  - {slow: survivor, rtt: 40ms, at: 1400ms, for: 600ms}
 """
 HEAD = SHORT.replace("deadline: 1s", "deadline: 30s").replace(
     PHASES, PHASES.replace("2s", "1500ms")
