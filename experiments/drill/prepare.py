@@ -267,7 +267,7 @@ class PreparedDrill(Setup, Assignment):
     @property
     def stated(self) -> Stated:
         """How long it takes at most."""
-        return stated(self.drill)
+        return stated(self.drill, self.plan)
 
     @property
     def led(self) -> str | None:

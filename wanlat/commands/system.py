@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,8 +12,9 @@ import typer
 from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
-from wanlat.output import emit, inform, show_document, show_list
+from wanlat.output import emit, inform, remark, show_document, show_list
 from wanlat.topologies.errors import RunFailed, UserError
+from wanlat.topologies.wording import listing
 from wanlat.topologies.wording import show as show_text
 
 if TYPE_CHECKING:
@@ -149,7 +150,11 @@ def check(
     directory: Annotated[str, o.argument("DIR", "A directory with a system.yaml")],
     as_json: o.Json = False,
 ) -> None:
-    """Check a definition: all mistakes at once; then start three nodes and make each request."""
+    """Check a definition: all mistakes at once; then start three nodes and make each request.
+
+    What `settings` of the definition reads back is compared with what was configured.
+    """
+    import json
     import tempfile
 
     from pyarrow import parquet
@@ -175,21 +180,64 @@ def check(
             topology="one-site",
             systems=[system.name],
             endpoints=every,
-            samples=1,
+            samples=2,
             warmup=0,
         )
         prepared = prepare(study, directory=Path(place) / "bundle")
         demand_lab(prepared.plan, prepared.backend)
         ended = run_with_progress(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
+        manifest = json.loads((ended.directory / "manifest.json").read_text("utf-8"))
     order = known or list(system.definition.endpoints)
-    rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
     keys = ("endpoint", "outcome", "ms", "error")
-    ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in rows]
+    shown = _one_of_each(rows, order)
+    ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in shown]
     answers = [
-        {key: {**row, "ms": its}[key] for key in keys} for row, its in zip(rows, ms, strict=True)
+        {key: {**row, "ms": its}[key] for key in keys} for row, its in zip(shown, ms, strict=True)
     ]
     written = [answer | {"ms": answer["ms"] and f"{answer['ms']:.2f}"} for answer in answers]
     show_list(answers if as_json else written, as_json=as_json)
+    if closing := closes_connections(rows):
+        remark(
+            f"{system.name} closes the connection after each request to {listing(closing)}: a "
+            "sample has a handshake in it. Have it keep connections, if it can."
+        )
+    differing = [
+        s for s in manifest.get("settings", {}).get(system.name, []) if not s["as_expected"]
+    ]
+    for setting in differing:
+        inform(_difference(setting))
     if ended.status != "complete" or any(answer["outcome"] != "ok" for answer in answers):
         raise RunFailed(f"{system.name} did not answer every request as it should.")
+    if differing:
+        names = listing(setting["name"] for setting in differing)
+        raise RunFailed(f"{system.name} does not run as it was configured: {names}.")
+
+
+def _one_of_each(rows: Sequence[dict[str, Any]], order: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a request of each endpoint and placement, in that order: one that failed, if any."""
+
+    def rank(row: Mapping[str, Any]) -> tuple[int, bool, int]:
+        place = order.index(row["endpoint"]) if row["endpoint"] in order else -1
+        return place, row["outcome"] == "ok", row["start_ns"]
+
+    first: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(rows, key=rank):
+        first.setdefault((row["endpoint"], row["placement"]), row)
+    return list(first.values())
+
+
+def closes_connections(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the endpoints of which each request after the first of all needed a new connection."""
+    later = sorted(rows, key=lambda row: row["start_ns"])[1:]
+    made: dict[str, bool] = {}
+    for row in later:
+        made[row["endpoint"]] = made.get(row["endpoint"], True) and bool(row["new_connection"])
+    return [endpoint for endpoint, always in made.items() if always]
+
+
+def _difference(setting: Mapping[str, Any]) -> str:
+    where = f"{setting['name']} on {listing(setting['nodes'], at_most=5)}"
+    if setting["error"] is not None:
+        return f"{where} could not be read back: {setting['error']}"
+    return f"{where}: {setting['value']}, and {setting['expected']} was configured"
