@@ -1,6 +1,6 @@
 """Settings as running servers have them in effect, beside what they were meant to have.
 
-A server may read a value in another unit than it was written in, and say nothing: NATS takes
+A server may read a value in another unit than it was written in, without a word: NATS takes
 `sync_interval: 2m` for two million seconds. So a definition states where each value is read back.
 """
 
