@@ -146,6 +146,7 @@ def test_case_v1_three_replicas_on_three_datacenters_are_in_three_sites() -> Non
         ("redis", (3, 2), {"wait": 2}, ["dc1"]),
         ("postgresql", (1, 3), {}, ["dc2"]),
         ("minio", (2, 2), {}, ["dc1", "dc2"]),
+        ("minio", (12, 12, 12), {}, []),  # three sets of twelve, each in all sites
         ("quorum", (3, 1, 1), {}, ["dc1"]),
         ("garage", (2, 2), {}, ["dc1", "dc2"]),
         ("versitygw", (3, 1), {}, []),
