@@ -117,7 +117,8 @@ class System(Program):
     `roles`: the nodes that have a part of their own, such as its `leader`;
     `least_round_trips`: what no store beats with replicas at the same places, and why;
     `promised_round_trips`: what the system's own protocol takes; `decides`: of endpoints with
-    requests that differ in round trips, what decides that. `files`: the SHA-256 of every other file
+    requests that differ in round trips, what decides that. `remarks`: what the topology forces,
+    such as a site without which no write is acknowledged. `files`: the SHA-256 of every other file
     that takes part, and the text of those that are its `definition`.
     """
 
@@ -131,6 +132,7 @@ class System(Program):
     options: Json = {}
     timeouts: Sequence[Timeout] = ()
     roles: Mapping[str, Sequence[str]] = {}
+    remarks: Sequence[str] = ()
     beside: Sequence[Program] = ()
     least_round_trips: Sequence[Promised] = ()
     promised_round_trips: Sequence[Promised] = ()
@@ -159,6 +161,20 @@ class Parameter(Document):
 
     name: str
     values: Sequence[Any]
+
+
+class EffectiveSetting(Document):
+    """A setting as running servers had it in effect, on `nodes`, and what was configured.
+
+    `value` is null where it could not be read back, for the reason `error`.
+    """
+
+    name: str
+    nodes: Sequence[str]
+    value: Any = None
+    expected: Any = None
+    error: str | None = None
+    as_expected: bool
 
 
 class Budgeted(Document):
@@ -415,6 +431,8 @@ class Manifest(Document):
     """The network may have been so late during a request that counts; absent: not known."""
     program_overhead: Mapping[str, ProgramOverhead] = {}
     """Of systems with a program that makes their requests, by their names."""
+    settings: Mapping[str, Sequence[EffectiveSetting]] = {}
+    """What the running servers had in effect, by system."""
     budget: Sequence[Budgeted] = ()
     """How many samples were planned, and why."""
     load: Mapping[str, Load] = {}

@@ -162,6 +162,7 @@ def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
             for turn, bound in bounds.items()
         ],
         "takes_s": summed([_times(prepared, subject, bounds)]),
+        **({"remarks": known["remarks"]} if "remarks" in known else {}),
     }
 
 

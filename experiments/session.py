@@ -379,9 +379,26 @@ class Session:
             binary=setup.binary,
             targets=setup.targets,
             before=before,
+            on_event=lambda kind, node, facts: self.bundle.event(
+                kind, node, json.dumps({"system": setup.name, **facts})
+            ),
         )
         self.bundle.event("ready", setup.name)
+        sites = setup.system.indispensable_sites(setup.plan, setup.options)
+        self.outcome.remarks += [f"{remark}." for remark in sites]
+        self._note_settings(cluster)
         return cluster
+
+    def _note_settings(self, cluster: Cluster) -> None:
+        """Write which settings the running servers have, and warn of what was not meant."""
+        settings = cluster.read_settings()
+        if settings:
+            known = self.bundle.manifest.get("settings", {})
+            mine = [setting.as_recorded() for setting in settings]
+            self.bundle.write_manifest(settings={**known, self.setup.name: mine})
+        for setting in settings:
+            if not setting.is_as_expected:
+                self.warn(f"{setting}.")
 
     def note_overflows(self, lab: Lab, expected: Collection[object] = ()) -> None:
         """Warn of packets that the emulation dropped that was not requested.
@@ -437,6 +454,8 @@ def system_entry(setup: Setup, api: str) -> dict[str, Any]:
     }
     if timeouts := setup.system.timeouts(setup.options):
         entry["timeouts"] = timeouts
+    if remarks := setup.system.indispensable_sites(setup.plan, setup.options):
+        entry["remarks"] = remarks
     if roles := setup.system.roles(setup.plan, setup.options):
         entry["roles"] = {role: list(nodes) for role, nodes in roles.items()}
     return entry

@@ -78,6 +78,20 @@ def near(plan: Plan, target: str, held: Iterable[Iterable[str]]) -> list[int]:
     return [sum(plan.node(name).site == site for name in nodes) for nodes in held]
 
 
+def largest_rtt_ms(plan: Plan) -> float:
+    """Return the largest requested RTT between two nodes, ms; 0 for one node."""
+    lans: dict[str, list[int]] = {site.name: [] for site in plan.sites}
+    for link in plan.lan_links:
+        lans[plan.node(link.node).site].append(link.up.delay_ns + link.down.delay_ns)
+    within = [sum(sorted(ways)[-2:]) for ways in lans.values() if len(ways) > 1]
+    between = [
+        link.forward.delay_ns + link.backward.delay_ns + max(lans[link.a]) + max(lans[link.b])
+        for link in plan.wan_links
+        if lans[link.a] and lans[link.b]
+    ]
+    return max([*within, *between], default=0) / 10**6
+
+
 def nearest(count: int, distances: Sequence[Any]) -> Any:
     """Return how far the last of so many is, of those that are the nearest; 0 for none.
 

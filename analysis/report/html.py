@@ -180,7 +180,7 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
         "tables": [
             (grid.title.removesuffix(f": {summary.title}"), grid) for grid in grids if grid.headers
         ],
-        "facts": list(_facts(manifest)),
+        "facts": [*_facts(manifest), *_starts(source)],
         "systems": list(_programs(source)),
         "left_out": list(_left_out(source)),
         "calibration": _calibration(source, images),
@@ -321,6 +321,19 @@ def _facts(manifest: Manifest) -> Iterator[Fact]:
             yield key, ", ".join(f"{name} {value}" for name, value in named)
     if tcp := manifest.tcp:
         yield "TCP settings", "; ".join(f"{key} {value}" for key, value in tcp.items())
+
+
+def _starts(source: Run | Matrix) -> Iterator[Fact]:
+    """How each system of a run became ready."""
+    if not isinstance(source, Run):
+        return
+    from wanlat.analysis.figures.drill.requests import read_events
+    from wanlat.analysis.figures.starts import starts_of
+
+    steps = starts_of(read_events(source.directory))
+    for system in dict.fromkeys(met.system for met in steps):
+        mine = ", ".join(str(met) for met in steps if met.system == system)
+        yield f"start of {source.titles[system]}", mine
 
 
 def _programs(source: Run | Matrix) -> Iterator[dict[str, str]]:

@@ -133,7 +133,8 @@ class Study(_OfAnyKind):
         default=Duration(30 * 10**9), description="How long a request may take"
     )
     ready_timeout: Duration = Field(
-        default=Duration(120 * 10**9), description="How long a cluster may take to be ready"
+        default=Duration(120 * 10**9),
+        description="How long a cluster may take to be ready, besides 600 of the largest RTT",
     )
     storage: Literal["memory", "disk"] = Field(
         default="memory", description="Where the stores' data lies"

@@ -100,10 +100,12 @@ class Timeouts(YamlModel):
     """The most that each wait may take. What was not read by then is unread."""
 
     ready: Positive = Field(
-        default=Duration(120 * 10**9), description="until the new cluster is ready"
+        default=Duration(120 * 10**9),
+        description="until the new cluster is ready; 600 of the largest RTT are added",
     )
     serve_after_restart: Positive = Field(
-        default=Duration(60 * 10**9), description="until nodes that were started again serve"
+        default=Duration(60 * 10**9),
+        description="until nodes that were started again serve; likewise",
     )
     verify_after_heal: Positive = Field(
         default=Duration(60 * 10**9),

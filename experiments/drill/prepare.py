@@ -276,7 +276,7 @@ class PreparedDrill(Setup, Assignment):
     @property
     def stated(self) -> Stated:
         """How long it takes at most."""
-        return stated(self.drill)
+        return stated(self.drill, self.plan)
 
     @property
     def least_s(self) -> float:

@@ -42,7 +42,7 @@ from wanlat.experiments.session import (
     system_entry,
 )
 from wanlat.systems.base import Cluster
-from wanlat.systems.engine.wait import Wait
+from wanlat.systems.engine.wait import Wait, ready_timeout_s
 from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.wording import listing
 
@@ -148,8 +148,9 @@ def _run(prepared: PreparedDrill, session: Session, live: Live) -> None:
                 session.calibrate(lab, tolerating(allowed_ms), longest_s=CALIBRATION_S)
             _reach(session, "calibrated")
             with within(lab, "Starting the cluster", stated.ready):
-                cluster = session.start(lab, prepared, drill.timeouts.ready.s)
-                prepared = _led(prepared, session, cluster, drill.timeouts.ready.s)
+                ready_s = ready_timeout_s(lab.plan, drill.timeouts.ready)
+                cluster = session.start(lab, prepared, ready_s)
+                prepared = _led(prepared, session, cluster, ready_s)
                 for step in prepared.steps:
                     step.fault.check(lab)
             _reach(session, "ready")
@@ -356,7 +357,7 @@ class _Stages:
             )
 
     def _await_serving(self, when: str) -> None:
-        limit_s = self.drill.timeouts.serve_after_restart.s
+        limit_s = ready_timeout_s(self.lab.plan, self.drill.timeouts.serve_after_restart)
         try:
             self.cluster.await_serving(Wait(self.cluster.nodes, limit_s, self.session.progress))
         except SystemFailed as error:

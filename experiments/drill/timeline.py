@@ -6,16 +6,20 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.model import MIN_INTERVAL, PHASES, Drill, Phases
 from wanlat.systems.engine.progress import elapsed
+from wanlat.systems.engine.wait import ready_timeout_s
 from wanlat.topologies.errors import RunFailed, UserError, WanlatError
 from wanlat.topologies.units import Duration, QuantityError
 from wanlat.topologies.wording import show
+
+if TYPE_CHECKING:
+    from wanlat.topologies.resolve import Plan
 
 WARMUP_S = 2.0
 """Requests before the first phase, which are not counted: connections and caches."""
@@ -116,21 +120,22 @@ class Stated(NamedTuple):
         return elapsed(self.total_s)
 
 
-def stated(drill: Drill) -> Stated:
-    """Return how long a drill takes at most on one system.
+def stated(drill: Drill, plan: Plan | None = None) -> Stated:
+    """Return how long a drill takes at most on one system, on a topology (None: a near one).
 
     These are limits, at which a drill is ended; most stages of most drills are over much sooner.
     """
     timeouts = drill.timeouts
+    serve_s = ready_timeout_s(plan, timeouts.serve_after_restart)
     last = spans(drill.phases)[-1]
     return Stated(
         lab=_LAB_S + CALIBRATION_S,
-        ready=timeouts.ready.s + _GRACE_S,
+        ready=ready_timeout_s(plan, timeouts.ready) + _GRACE_S,
         fill=30.0 + drill.objects / 20,
         phases=WARMUP_S + last.until_ns / 1e9 + drill.deadline.s + _GRACE_S,
-        healing=RECALIBRATION_S + timeouts.serve_after_restart.s + _GRACE_S,
+        healing=RECALIBRATION_S + serve_s + _GRACE_S,
         healed=timeouts.verify_after_heal.s + _GRACE_S,
-        restart=timeouts.serve_after_restart.s + _GRACE_S,
+        restart=serve_s + _GRACE_S,
         restarted=timeouts.verify_after_restart.s + _GRACE_S,
         report=_REPORT_S,
     )

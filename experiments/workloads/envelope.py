@@ -42,7 +42,7 @@ from wanlat.experiments.workloads.requests import Workload, wait_until
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.progress import elapsed
-from wanlat.systems.engine.wait import Wait
+from wanlat.systems.engine.wait import Wait, ready_timeout_s
 from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.errors import MachineLate, RunFailed
 from wanlat.topologies.load import load as load_topology
@@ -333,7 +333,8 @@ class EnvelopeWorkload(Workload[EnvelopeSpec]):
         price.written, price.lost, price.unread = near.written, near.lost, near.unread
 
     def _ready_again(self) -> Wait:
-        return Wait(self._cluster.nodes, self.prepared.study.ready_timeout.s, self.progress)
+        ready_s = ready_timeout_s(self._lab.plan, self.prepared.study.ready_timeout)
+        return Wait(self._cluster.nodes, ready_s, self.progress)
 
     # -- the whole -----------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from wanlat.probes.plan import Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
+from wanlat.systems.engine.wait import ready_timeout_s
 from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
 from wanlat.topologies.units import Duration
 
@@ -108,7 +109,8 @@ class Workload(Generic[K]):
             session.calibrate(lab, self.tolerance, may_tolerate=True)
             self.before_start(lab)
             place = self.subject.requests.place
-            cluster = session.start(lab, self.subject, study.ready_timeout.s, place)
+            ready_s = ready_timeout_s(lab.plan, study.ready_timeout)
+            cluster = session.start(lab, self.subject, ready_s, place)
             # A study measures whole clusters: with a node gone there is nothing left to measure.
             cluster.on_exit(lab.abort)
             with self._sampling(lab, cluster):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,12 @@ from wanlat.systems.engine.defined import DefinedSystem
 from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, Place, Protocol, S3Target, Target
+from wanlat.systems.engine.read_back import EffectiveSetting, grouped
 from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, encoded, send, sign
 from wanlat.systems.engine.scene import Node, at
-from wanlat.systems.engine.steps import Http, Step
+from wanlat.systems.engine.steps import Http, ReadBack, Step
 from wanlat.systems.engine.text import NotYetError, evaluate, fill, filled, judge, render
-from wanlat.systems.engine.wait import Wait
+from wanlat.systems.engine.wait import Wait, WhyNot, distance_remark
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import in_words, listing, show
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from wanlat.emulator.process import Process
 
 _BUCKET_S = 30.0
+
+OnEvent = Callable[[str, str, Mapping[str, Any]], object]
+"""Takes what happened (`process started`, `listening`, `readiness step`), the node, and details."""
 
 
 class Cluster:
@@ -57,6 +61,9 @@ class Cluster:
         self.nodes = {node.node: node for node in nodes}
         self.standing: dict[str, NodeProcess] = {}
         """The processes of `fronts`, by node, as they can be started again."""
+        self.on_event: OnEvent = lambda *_: None
+        """Called with each step of getting ready as a node meets it, from any thread."""
+        self._listening: set[tuple[str, int, int]] = set()
 
     @property
     def api(self) -> Api:
@@ -125,6 +132,12 @@ class Cluster:
 
     # -- getting ready -----------------------------------------------------------------------
 
+    def start_processes(self) -> None:
+        """Start the process of every node. Raises SystemFailed, MachineError."""
+        for node in self.nodes.values():
+            node.start(self.lab)
+            self.on_event("process started", node.node, {})
+
     def make_ready(self, wait: Wait) -> None:
         """Join the started processes to one cluster; return when every node serves requests."""
         for step in self.defined.definition.after_start:
@@ -158,7 +171,7 @@ class Cluster:
             return None
 
         if self.standing:
-            wait.for_all("front", passes_on, list(self.standing))
+            self._await(wait, "front", passes_on, list(self.standing))
 
     def expected(self, names: Iterable[str] | None) -> list[str]:
         """Return the nodes that names stand for, in the order of the cluster; None: all."""
@@ -181,7 +194,7 @@ class Cluster:
             leaders.extend(name for name in [self.leader()] if name is not None)
             return None if leaders else "no node says that it leads"
 
-        wait.for_all("leader", why_not, list(self.nodes)[:1])
+        self._await(wait, "leader", why_not, list(self.nodes)[:1])
         return leaders[0]
 
     def create_bucket(self, name: str) -> None:
@@ -225,7 +238,16 @@ class Cluster:
             return
         names = expected[:1] if step.at == "first" else expected
         why_not = partial(self._why_not, step, expected, wait=wait)
-        wait.for_all(step.name, why_not, names)
+        self._await(wait, step.name, why_not, names)
+
+    def _await(self, wait: Wait, step: str, why_not: WhyNot, names: list[str]) -> None:
+        wait.for_all(
+            step,
+            why_not,
+            names,
+            on_met=lambda name: self.on_event("readiness step", name, {"step": step}),
+            remark=distance_remark(self.lab.plan),
+        )
 
     def _why_not(
         self,
@@ -242,9 +264,11 @@ class Cluster:
             return self.defined.hook(step.hook)(self, name, list(expected))  # type: ignore[no-any-return]
         if step.s3 is not None:
             listed = self.send_s3(name)
+            self._note_listening(name, self._s3_target(name).port)
             return None if listed.ok else f"{step.s3}: {listed.brief()}"
         if step.tcp is not None:
             self._connect(name, _port(step.tcp, scene))
+            self._note_listening(name, _port(step.tcp, scene))
         elif step.log is not None:
             wanted = filled(step.log, scene)
             if not any(wanted in line for line in self.nodes[name].printed().splitlines()):
@@ -255,6 +279,7 @@ class Cluster:
             if step.once and wait is not None:
                 timeout_s = wait.remaining_s
             got = self._send(name, step.http, scene, timeout_s)
+            self._note_listening(name, _port(step.http.port, scene))
             if got.status not in step.status:
                 refusal = f"{_operation(step.http, scene)}: {got.brief()}"
                 if step.once:
@@ -282,6 +307,14 @@ class Cluster:
         for fact, expression in step.facts.items():
             setattr(scene["node"].facts, fact, of_answer(expression))
         return None
+
+    def _note_listening(self, name: str, port: int) -> None:
+        """Report that a process was first seen to answer on a port."""
+        node = self.nodes[name]
+        seen = (name, node.starts, port)
+        if seen not in self._listening:
+            self._listening.add(seen)
+            self.on_event("listening", name, {"port": port})
 
     def _connect(self, name: str, port: int) -> None:
         try:
@@ -316,6 +349,58 @@ class Cluster:
             headers={"Authorization": f"Bearer {filled(http.token, scene)}"} if http.token else {},
             timeout_s=http.timeout.ns / 1e9 if http.timeout else timeout_s,
         )
+
+    # -- what is in effect -------------------------------------------------------------------
+
+    def read_settings(self) -> list[EffectiveSetting]:
+        """Return the settings that nodes report, beside what was meant; of equal ones one.
+
+        What a node does not answer has an error in place of a value.
+        """
+        settings: list[EffectiveSetting] = []
+        for source in self.defined.definition.settings:
+            if source.when is None or evaluate(source.when, self.scene):
+                names = list(self.nodes)[:1] if source.at == "first" else list(self.nodes)
+                settings += [entry for name in names for entry in self._settings_of(name, source)]
+        return grouped(settings)
+
+    def _settings_of(self, name: str, source: ReadBack) -> Iterator[EffectiveSetting]:
+        scene = self._at(name)
+        answer: Any = None
+        error: str | None = None
+        try:
+            answer = self._report(name, source, scene)
+        except NoAnswer as silence:
+            error = str(silence)
+        for setting, how in source.settings.items():
+            value: Any = None
+            why_not = error
+            if why_not is None:
+                value, why_not = _value_in(answer, how.read, scene)
+            expected = evaluate(how.expected, scene)
+            yield EffectiveSetting(setting, (name,), value, expected, why_not)
+
+    def _report(self, name: str, source: ReadBack, scene: dict[str, Any]) -> Any:
+        """Return what a node answers: as JSON, or a text. Raises NoAnswer."""
+        if source.log:
+            return self.nodes[name].printed()
+        if source.run is not None:
+            return self._output(name, [filled(word, scene) for word in source.run])
+        if source.http is not None:
+            got, what = (
+                self._send(name, source.http, scene, PATIENCE_S),
+                _operation(source.http, scene),
+            )
+        else:
+            assert source.s3 is not None
+            what = filled(source.s3, scene)
+            got = self.send_s3(name, what)
+        if not got.ok:
+            raise NoAnswer(f"{what}: {got.brief()}")
+        try:
+            return got.json()
+        except NoAnswer:
+            return got.body.decode("utf-8", "replace")
 
     # -- while it runs -----------------------------------------------------------------------
 
@@ -356,6 +441,11 @@ class Cluster:
             for process in (*self.standing.values(), *self.nodes.values()):
                 process.end(self.defined.definition.stop)
 
+    def _s3_target(self, node: str, *, front: bool = False) -> S3Target:
+        target = self._target(PROTOCOLS["s3"], node, front=front)
+        assert isinstance(target, S3Target)
+        return target
+
     def send_s3(
         self,
         node: str,
@@ -372,8 +462,7 @@ class Cluster:
         ``front``: to what stands before the cluster there. ``headers`` are sent beside the signed
         ones. Raises NoAnswer.
         """
-        target = self._target(PROTOCOLS["s3"], node, front=front)
-        assert isinstance(target, S3Target)
+        target = self._s3_target(node, front=front)
         encoded_query = encoded(query or {})
         return send(
             self.lab,
@@ -384,6 +473,15 @@ class Cluster:
             headers={**(headers or {}), **sign(method, target, path, query=encoded_query)},
             timeout_s=timeout_s,
         )
+
+
+def _value_in(answer: Any, read: str, scene: dict[str, Any]) -> tuple[Any, str | None]:
+    """Return what an expression finds in an answer; why, where that is nothing."""
+    try:
+        value = judge(read, {**scene, "answer": answer})
+    except NotYetError as lack:
+        return None, f"its answer has no `{read}`: {lack}"
+    return value, f"its answer has no `{read}`" if value is None else None
 
 
 def _port(port: str | int, scene: dict[str, Any]) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from wanlat.emulator.interpreter import which
 from wanlat.systems.engine import options as checked
 from wanlat.systems.engine import program, timeouts
-from wanlat.systems.engine.definition import Definition, Program
+from wanlat.systems.engine.definition import Definition, LowerBound, Program
 from wanlat.systems.engine.identity import identity_of
 from wanlat.systems.engine.install import Recipe
 from wanlat.systems.engine.kinds import KINDS
@@ -190,15 +190,48 @@ class DefinedSystem:
         remote, unknown). None where nothing is known.
         """
         scene = self._scene_of_request(plan, options, target, endpoint, placement)
+        bound = self._bound_of(endpoint, options, scene)
+        if bound is None:
+            return None
+        if bound.needed is None:
+            return Least(0, bound.why)
+        needed, replicas = evaluate(bound.needed, scene), evaluate(bound.of, scene)
+        return least_of(needed, replicas, evaluate(bound.near, scene), bound.what)
+
+    def _bound_of(
+        self, endpoint: str, options: Options, scene: Mapping[str, Any]
+    ) -> LowerBound | None:
+        """Return the lower bound of an endpoint's requests; None where nothing is known."""
         meanings = meanings_of(endpoint, self.objects(options).does(endpoint))
         for bound in self.definition.lower_bounds:
             fits = bool(meanings & set(bound.to))
             if fits and (bound.when is None or evaluate(bound.when, scene)):
-                if bound.needed is None:
-                    return Least(0, bound.why)
-                needed, replicas = evaluate(bound.needed, scene), evaluate(bound.of, scene)
-                return least_of(needed, replicas, evaluate(bound.near, scene), bound.what)
+                return bound
         return None
+
+    def indispensable_sites(self, plan: Plan, options: Options) -> list[str]:
+        """Return remarks on sites without which no write is acknowledged, in one of several.
+
+        They have so many of the replicas that the others are fewer than a write needs: by its
+        lower bound, where a key's replicas lie worst.
+        """
+        write = self.objects(options).write
+        if len(plan.sites) < 2 or write is None:
+            return []
+        remarks = []
+        for site in plan.sites:
+            scene = self._scene_of_request(plan, options, site.nodes[0].name, write, "unknown")
+            bound = self._bound_of(write, options, scene) if site.nodes else None
+            if bound is None or bound.needed is None:
+                continue
+            needed, replicas = evaluate(bound.needed, scene), evaluate(bound.of, scene)
+            held = max(evaluate(bound.near, scene), default=0)
+            if replicas - held < needed:
+                remarks.append(
+                    f"{self.title}: a write needs {needed} of {replicas} {bound.what}s, and site "
+                    f"{site.name} has {held}: while it is lost no write is acknowledged"
+                )
+        return remarks
 
     def promised_round_trips(
         self, plan: Plan, options: Options, target: str, endpoint: str, placement: str

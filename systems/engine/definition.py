@@ -30,7 +30,7 @@ from pydantic import (
 from wanlat.systems.engine.arguments import Argument
 from wanlat.systems.engine.endpoints import Request, lacks
 from wanlat.systems.engine.protocols import DEFAULT, PROTOCOLS, Objects, Protocol
-from wanlat.systems.engine.steps import HOOKS, Step, one_of
+from wanlat.systems.engine.steps import HOOKS, ReadBack, Step, one_of
 from wanlat.systems.engine.text import KNOWN, Expression, Known, Template, Text
 from wanlat.topologies.findings import Finding, YamlError
 from wanlat.topologies.units import Duration, Fraction, Size
@@ -362,6 +362,9 @@ class Definition(_WithSections):
     bucket: list[Step] = Field(
         default_factory=list, description="how `bucket` is made, where S3 does not"
     )
+    settings: list[ReadBack] = Field(
+        default_factory=list, description="what is read back from running servers, and compared"
+    )
     leader: Step | None = Field(default=None, description="a step that only the leader passes")
     objects_on_disk: Text | None = Field(
         default=None,
@@ -488,8 +491,8 @@ class Definition(_WithSections):
 _NODE = ("name", "site", "address", "directory", "data", "facts")
 _ANYTHING = (
     *("nodes", "peers", "later", "topology", "version", "answer", "expected", "bucket"),
-    *("each", "derive", "numbers", "range", "loop", "program", "plan", "listen"),
-    *("here", "python", "key"),
+    *("each", "derive", "numbers", "search", "spread", "range", "loop", "program", "plan"),
+    *("listen", "here", "python", "key"),
     *("target", "endpoint", "placement", "near", "to_node", "to_nearest"),
     "to_majority",
 )

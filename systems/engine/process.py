@@ -44,6 +44,7 @@ class NodeProcess:
     home: Path | None = field(default=None, init=False)  # its data, as we see them from outside
     process: Process | None = field(default=None, init=False)
     stopped: bool = field(default=True, init=False)  # on purpose, or not started yet
+    starts: int = field(default=0, init=False)
     _log_begins: int = field(default=0, init=False)  # of what the process in `process` prints
 
     def start(self, lab: Lab) -> None:
@@ -68,6 +69,7 @@ class NodeProcess:
                 self.node, list(self.argv), env=dict(self.env), stdout=log, stderr=log
             )
         self.stopped = False
+        self.starts += 1
 
     def stop(self, how: int = signal.SIGKILL) -> None:
         """Send a signal that ends the process, on purpose: `died` does not report it.
@@ -99,15 +101,15 @@ class NodeProcess:
             return None
         return self.process.poll()
 
-    def failure(self, what: str) -> SystemFailed:
-        """Return the error of what went wrong, with the end of the log.
+    def failure(self, what: str, remark: str = "") -> SystemFailed:
+        """Return the error of what went wrong, with a remark on it, and the end of the log.
 
         Where the node's disk is full that comes first: the log often does not.
         """
         full = what_is_full([self.home]) if self.home else None
         room = f" {full}. {_WAYS_OUT}" if full else ""
         return SystemFailed(
-            f"{self.title}: node {self.node}: {what}.{room} The last lines of its log:\n"
+            f"{self.title}: node {self.node}: {what}.{room}{remark} The last lines of its log:\n"
             f"{last_lines(self.log)}\nThe whole log: {self.log}"
         )
 

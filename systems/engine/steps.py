@@ -79,3 +79,32 @@ class Step(YamlModel):
     def invalid(self) -> list[Finding]:
         """It does one thing."""
         return one_of(self, ("http", "tcp", "log", "run", "s3", "hook"))
+
+
+class Setting(YamlModel):
+    """A setting: what a running server has in effect, and what it was meant to have."""
+
+    read: Expression
+    """of the answer"""
+    expected: Expression
+    """equal as numbers, or as texts"""
+
+
+class ReadBack(YamlModel):
+    """A request to nodes once they serve; the answer has settings in effect."""
+
+    at: Literal["each", "first"] = "each"
+    """of each node, or of the first alone"""
+    when: Expression | None = Field(default=None, description="else it is left out")
+    http: Http | None = None
+    """a request of the node to itself; an answer that is no JSON is a text"""
+    run: list[Text] | None = Field(default=None, description="a command; `answer` is its output")
+    s3: Text | None = Field(default=None, description="the path of a signed GET")
+    log: Literal[True] | None = None
+    """what the node's process has printed"""
+    settings: dict[StrictStr, Setting] = Field(min_length=1)
+    """by the server's own names"""
+
+    def invalid(self) -> list[Finding]:
+        """It does one thing."""
+        return one_of(self, ("http", "run", "s3", "log"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.systems.engine.arguments import argv_of, listed
-from wanlat.systems.engine.cluster import Cluster
+from wanlat.systems.engine.cluster import Cluster, OnEvent
 from wanlat.systems.engine.defined import DefinedSystem
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.process import NodeProcess
@@ -40,12 +40,14 @@ class System(DefinedSystem):
         *,
         targets: Sequence[str] = (),
         before: Callable[[Cluster], object] = lambda _: None,
+        on_event: OnEvent = lambda *_: None,
     ) -> Cluster:
         """Start one process a node and return once every node serves requests.
 
         ``binary`` is what to start; None looks for it. ``targets`` are the nodes that requests will
         be sent to, where what stands before a cluster stands; none: the first. ``before`` is called
-        once everything is configured and nothing runs.
+        once everything is configured and nothing runs. ``on_event`` is called with each process
+        that was started, and with each step that makes it ready, then and later.
 
         What an earlier start left in the nodes' directories is removed.
 
@@ -63,11 +65,11 @@ class System(DefinedSystem):
         cluster = self.configure(lab, options, binary, log_dir)
         for node in cluster.nodes.values():
             node.home = homes[node.node]
+        cluster.on_event = on_event
         before(cluster)
         try:
             wait = Wait(cluster.nodes, ready_timeout_s, on_progress)
-            for node in cluster.nodes.values():
-                node.start(lab)
+            cluster.start_processes()
             cluster.make_ready(wait)
             cluster.standing = self.stand_before(cluster, log_dir, targets)
             for front in cluster.standing.values():

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -43,11 +44,29 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match.group().split(".")) if match else ()
 
 
+def search(pattern: str, text: object) -> str | None:
+    """Return what the first group of a regular expression matches in a text, None if nothing."""
+    match = re.search(pattern, str(text))
+    return match[1] if match else None
+
+
+def spread(nodes: Iterable[Any]) -> list[Any]:
+    """Return nodes so that any first few are in as many sites as can be: one of each, then more.
+
+    The first stays the first; within a site the order stays.
+    """
+    rank, placed = Counter[str](), list[tuple[int, Any]]()
+    for node in nodes:
+        placed.append((rank[node.site], node))
+        rank[node.site] += 1
+    return [node for _, node in sorted(placed, key=lambda entry: entry[0])]
+
+
 def _environment(undefined: type[Undefined]) -> Environment:
     made = Environment(
         undefined=undefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
-    made.globals |= {"derive": derive, "numbers": numbers}
+    made.globals |= {"derive": derive, "numbers": numbers, "search": search, "spread": spread}
     made.filters["json"] = json.dumps
     return made
 

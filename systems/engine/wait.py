@@ -7,15 +7,45 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.request import NoAnswer
+from wanlat.systems.placement import largest_rtt_ms
+
+if TYPE_CHECKING:
+    from wanlat.topologies.resolve import Plan
+    from wanlat.topologies.units import Duration
 
 _POLL_S = 0.1
 _REPORT_EVERY_S = 1.0
 
+_READY_RTTS = 600
+
 WhyNot = Callable[[str], str | None]
 """Takes a node's name; returns why it is not ready yet, None when it is."""
+
+
+def ready_timeout_s(plan: Plan | None, near: Duration) -> float:
+    """Return how long nodes on a topology (None: near each other) may take to be ready.
+
+    ``near``: that without any distance. Joining, electing and handing over take round trips, and
+    timeouts of a store that are multiples of them: 600 of the largest RTT come to it, which is 60 s
+    at 100 ms and 240 s at 400 ms.
+    """
+    return near.s + (_READY_RTTS * largest_rtt_ms(plan) / 1000 if plan else 0.0)
+
+
+def distance_remark(plan: Plan) -> str:
+    """Return the sentence, for whoever waited in vain, that distance may be why; "" without any."""
+    rtt_ms = largest_rtt_ms(plan)
+    if not rtt_ms:
+        return ""
+    return (
+        f" The largest RTT of topology {plan.name} is {rtt_ms:g} ms, and distance may be why: "
+        "raise a study's `ready_timeout`, or what a drill's `timeouts` has for it (--set), and "
+        "the store's own timeouts where its options set them."
+    )
 
 
 class Wait:
@@ -40,14 +70,24 @@ class Wait:
         """Seconds until the deadline; never below a tenth, for use as a socket's time-out."""
         return max(self._timeout_s - self._elapsed_s(), 0.1)
 
-    def for_all(self, step: str, why_not: WhyNot, names: Iterable[str] | None = None) -> None:
+    def for_all(
+        self,
+        step: str,
+        why_not: WhyNot,
+        names: Iterable[str] | None = None,
+        *,
+        on_met: Callable[[str], object] = lambda _: None,
+        remark: str = "",
+    ) -> None:
         """Poll all nodes (or those in ``names``), until each one is ready.
 
         NoAnswer raised by ``why_not`` is a reason too; what else it raises is raised here. A
         process that ends, of whichever node, ends the wait at once, also while another node's
         answer is awaited. Raises SystemFailed for that, and when the time is over.
 
-        ``why_not`` runs in a thread a node, so that nodes that answer slowly do so together.
+        ``why_not`` runs in a thread a node, so that nodes that answer slowly do so together;
+        ``on_met`` is called with each node as it becomes ready. ``remark`` ends the error of a time
+        that is over.
         """
         reasons = dict.fromkeys(self._nodes if names is None else names, "it has not answered")
         count, over = len(reasons), threading.Event()
@@ -72,7 +112,7 @@ class Wait:
             threading.Thread(target=poll, args=(name,), name=f"poll {name}", daemon=True).start()
         try:
             while reasons:
-                self._watch(step, reasons)
+                self._watch(step, reasons, remark)
                 with suppress(queue.Empty):
                     name, answer = answers.get(timeout=self._poll_s)
                     if isinstance(answer, BaseException):
@@ -81,11 +121,12 @@ class Wait:
                         reasons[name] = answer
                         continue
                     del reasons[name]
+                    on_met(name)
                     self._report(step, count - len(reasons), count)
         finally:
             over.set()
 
-    def _watch(self, step: str, pending: Mapping[str, str]) -> None:
+    def _watch(self, step: str, pending: Mapping[str, str], remark: str) -> None:
         for node in self._nodes.values():
             node.check()
         if self._elapsed_s() <= self._timeout_s:
@@ -93,7 +134,8 @@ class Wait:
         name, reason = next(iter(pending.items()))
         others = f" (and {len(pending) - 1} more nodes)" if len(pending) > 1 else ""
         raise self._nodes[name].failure(
-            f"not ready after {self._timeout_s:g} s, waiting for: {step}{others}: {reason}"
+            f"not ready after {self._timeout_s:g} s, waiting for: {step}{others}: {reason}",
+            remark,
         )
 
     def _elapsed_s(self) -> float:

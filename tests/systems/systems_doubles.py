@@ -116,6 +116,26 @@ class StandInLab:
         self.spawned.append(process)
         return process
 
+    def run(
+        self,
+        node: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60.0,
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **(env or {})}
+        home = self.node(node).host_directory
+        return subprocess.run(
+            argv,
+            cwd=home,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
     def connect(
         self, node: str, address: tuple[str, int], timeout_s: float = 10.0
     ) -> socket.socket:

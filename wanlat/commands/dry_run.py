@@ -90,6 +90,7 @@ def _drill(prepared: PreparedDrill) -> dict[str, Any]:
         ],
         "phases_s": {key: getattr(phases, key).s for key in ("before", "during", "after")},
         "faults": faults,
+        "remarks": prepared.system.indispensable_sites(prepared.plan, prepared.options),
         "claims": [{"id": claim.id, "claim": claim.claim} for claim in prepared.claims],
         "at_least_s": round(prepared.least_s, 1),
         "at_most_s": {**prepared.stated._asdict(), "total": prepared.stated.total_s},

@@ -13,7 +13,7 @@ import typer
 from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
-from wanlat.output import emit, inform, show_document, show_list
+from wanlat.output import emit, inform, remark, show_document, show_list
 from wanlat.topologies.errors import RunFailed, UserError, way_out_of_machine
 from wanlat.topologies.wording import did_you_mean, listing
 from wanlat.topologies.wording import show as show_text
@@ -21,7 +21,6 @@ from wanlat.topologies.wording import show as show_text
 if TYPE_CHECKING:
     from wanlat.systems.base import System
 
-_CHECKED_NODES = 3
 """Of the cluster that `check` starts, where the definition has room for them."""
 
 app = App("List, show and install the systems under test.")
@@ -170,64 +169,38 @@ def check(
 ) -> None:
     """Check a definition: all mistakes at once; then start a cluster and make each request.
 
-    Of three nodes, or of as many more or fewer as its `nodes` has.
+    Of three nodes, or of as many more or fewer as its `nodes` has. What its `settings` read back
+    is compared with what was configured.
     """
-    import shutil
-    import tempfile
-
-    from pyarrow import parquet
-
-    from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.config.endpoints import endpoints_of
-    from wanlat.experiments.config.study import Study
-    from wanlat.experiments.prepare import prepare
-    from wanlat.experiments.run import run as run_study
-    from wanlat.probes.protocols import PLANNERS
+    from wanlat.experiments.check import check as try_out
+    from wanlat.experiments.check import endpoints_to_try
+    from wanlat.experiments.run import run
     from wanlat.running import exit_code, heed_interruptions, run_with_progress
     from wanlat.systems import registry
 
-    heed_interruptions()  # so that the directory below goes, too
+    heed_interruptions()  # so that what it wrote goes, too
     system = registry.get(registry.adopt(directory))
-    known = PLANNERS[system.api(system.parse_options())].endpoints
-    every: list[Any] = [*(known or endpoints_of(system))]
-    if not every:
+    endpoints = endpoints_to_try(system)
+    if not endpoints:
         raise UserError(f"{directory}: `endpoints` has no request to try.")
-    study = Study(
-        name="check",
-        topology="one-site",
-        nodes=min(max(_CHECKED_NODES, system.min_nodes), system.max_nodes),
-        systems=[system.name],
-        endpoints=every,
-        samples=1,
-        warmup=0,
+    checked = try_out(
+        system,
+        endpoints,
+        lambda prepared: run_with_progress(lambda report: run(prepared, report)),
     )
-    place = Path(tempfile.mkdtemp(prefix=f"wanlat-check-{system.name}-"))
-    is_kept = False
-    try:
-        prepared = prepare(study, directory=place / "bundle")
-        demand_lab(prepared.plan, prepared.backend)
-        is_kept = True  # its messages name its logs
-        ended = run_with_progress(lambda report: run_study(prepared, report))
-        rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
-        is_kept = ended.status != "interrupted" and not (
-            ended.status == "complete" and all(row["outcome"] == "ok" for row in rows)
-        )
-    finally:
-        if not is_kept:
-            shutil.rmtree(place, ignore_errors=True)
-    if ended.status == "interrupted":
-        raise typer.Exit(exit_code(ended))
-    order = known or list(system.definition.endpoints)
-    rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
-    keys = ("endpoint", "outcome", "ms", "error")
-    ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in rows]
-    answers = [
-        {key: {**row, "ms": its}[key] for key in keys} for row, its in zip(rows, ms, strict=True)
-    ]
+    if checked.ended.status == "interrupted":
+        raise typer.Exit(exit_code(checked.ended))
+    answers = checked.one_of_each(endpoints)
     written = [answer | {"ms": answer["ms"] and f"{answer['ms']:.2f}"} for answer in answers]
     show_list(answers if as_json else written, as_json=as_json)
-    if is_kept:
-        raise RunFailed(
-            f"{system.name} did not answer every request as it should. Its bundle is kept, with "
-            f"what it logged in logs: {ended.directory}"
+    if closing := checked.closes_connections():
+        remark(
+            f"{system.name} closes the connection after each request to {listing(closing)}: a "
+            "sample has a handshake in it. Have it keep connections, if it can."
         )
+    kept = f"Its bundle is kept, with what it logged in logs: {checked.ended.directory}"
+    if not checked.is_answered:
+        raise RunFailed(f"{system.name} did not answer every request as it should. {kept}")
+    if checked.differing:
+        names = listing(setting.name for setting in checked.differing)
+        raise RunFailed(f"{system.name} does not run as it was configured: {names}. {kept}")
