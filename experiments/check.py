@@ -84,7 +84,9 @@ def check(
 ) -> Checked:
     """Have a cluster of three nodes, or as near to three as the system has, measured.
 
-    Each endpoint twice, without latency; ``measure`` runs the study. Raises UserError, MachineError, SystemFailed.
+    Each endpoint twice, without latency; ``measure`` runs the study.
+
+    Raises UserError, MachineError, SystemFailed.
     """
     study = Study(
         name="check",
