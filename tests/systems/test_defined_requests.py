@@ -204,7 +204,7 @@ def test_a_check_starts_as_many_nodes_as_the_store_runs_on(
     def prepared(study: Study, **_: object) -> None:
         raise UserError(f"{study.nodes} nodes")
 
-    monkeypatch.setattr("wanlat.experiments.prepare.prepare", prepared)
+    monkeypatch.setattr("wanlat.experiments.check.prepare", prepared)
     (shelf / "system.yaml").write_text(BASE.replace("{min: 1, max: 9}", nodes) + HTTP)
     with pytest.raises(UserError, match=f"^{count} nodes"):
         check(str(shelf))

@@ -51,16 +51,20 @@ def read(path: Path, options: Options) -> Imported:
     links = list(_links(path, inner.get("links") or [], nodes, notes))
     ways = _ways(path, document, nodes, links, options, notes)
     kinds = {name: _kind(inner, own) for name, own in nodes.items()}
+    routers = [name for name, own in nodes.items() if _forwards(own)]
     hosts = [
         name
         for name, far in ways.items()
-        if len(far) == 1 and kinds[name] not in _BRIDGES and len(ways[next(iter(far))]) > 1
+        if len(far) == 1
+        and kinds[name] not in _BRIDGES
+        and (len(ways[next(iter(far))]) > 1 or next(iter(far)) in routers)
+        and name not in routers
     ]
     name = (
         options.name
         or host_names([str(document.get("name") or path.name.partition(".")[0])], [])[0]
     )
-    if len(hosts) < _PAIR or options.places is not None:
+    if (len(hosts) < _PAIR and not routers) or options.places is not None:
         places = {node: Place(node) for node in ways if kinds[node] not in _BRIDGES}
         what = "a topology of containerlab's"
         graph = Places(str(path), what, ways, places, by_links=True, notes=notes)
@@ -78,6 +82,11 @@ def read(path: Path, options: Options) -> Imported:
     head = {"name": name, "description": f"from {path.name}, a topology of containerlab's"}
     comment = f"Made by `wanlat topology import` from {path.name}."
     return imported({**head, **made}, source=str(path), comments=[comment], notes=notes)
+
+
+def _forwards(node: Mapping[str, Any]) -> bool:
+    sysctls = node.get("sysctls")
+    return isinstance(sysctls, dict) and str(sysctls.get("net.ipv4.ip_forward")) == "1"
 
 
 def _kind(inner: Mapping[str, Any], node: Mapping[str, Any]) -> str:
