@@ -204,3 +204,5 @@ def check(
     if checked.differing:
         names = listing(setting.name for setting in checked.differing)
         raise RunFailed(f"{system.name} does not run as it was configured: {names}. {kept}")
+    if checked.settings:
+        inform(f"{len(checked.settings)} settings read back: all in effect as configured")
