@@ -128,4 +128,4 @@ def test_the_interval_of_a_ratio_of_means_holds_the_truth(sigma: float, least: f
         over, under = 2 * rng.lognormal(0, sigma, 40), rng.lognormal(0, sigma, 40)
         low, high = of_means(over, under, [7, number]).ci95 or (0, 0)
         held += low <= 2 <= high
-    assert held / 100 >= least  # what it holds of 600: docs/reference/statistics.md
+    assert held / 100 >= least  # what it holds of 600: docs/results/instrument/README.md
