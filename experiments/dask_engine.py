@@ -239,7 +239,7 @@ class DaskEngine(Engine):
             return None
         return MachineError(
             f"The Dask scheduler of --scheduler {self.scheduler} is gone. Points that are complete "
-            "are kept."
+            "are kept. To resume, start it again, or name another one."
         )
 
     def _count(self) -> None:
