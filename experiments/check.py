@@ -65,7 +65,7 @@ class Checked:
         return [*first.values()]
 
     def closes_connections(self) -> list[str]:
-        """Return the endpoints whose every request, but the first of all, made a connection."""
+        """Return the endpoints of which every request, but the first of all, made a connection."""
         later = sorted(self.rows, key=lambda row: row["start_ns"])[1:]
         made: dict[str, bool] = {}
         for row in later:
