@@ -13,12 +13,13 @@ from typing import Any
 from pyarrow import parquet
 
 from wanlat.emulator.doctor import demand_lab
-from wanlat.experiments.config.endpoints import endpoints_of
+from wanlat.experiments.config.endpoints import endpoints_of, name_of
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.session import Outcome
 from wanlat.probes.protocols import PLANNERS
 from wanlat.systems.base import System
+from wanlat.systems.engine.protocols.requests import Requested
 from wanlat.systems.engine.read_back import EffectiveSetting
 
 _NODES = 3
@@ -46,12 +47,12 @@ class Checked:
         """What is not in effect as it was configured, or could not be read."""
         return [setting for setting in self.settings if not setting.is_as_expected]
 
-    def one_of_each(self, endpoints: Sequence[str]) -> list[dict[str, Any]]:
+    def one_of_each(self, endpoints: Sequence[str | Requested]) -> list[dict[str, Any]]:
         """Return a request of each endpoint and placement, in that order: a failed one, if any.
 
         With its `endpoint`, `outcome`, `ms` and `error`.
         """
-        order = {endpoint: place for place, endpoint in enumerate(endpoints)}
+        order = {name: place for place, name in enumerate(map(name_of, endpoints))}
 
         def rank(row: Mapping[str, Any]) -> tuple[int, bool, int]:
             return order.get(row["endpoint"], -1), row["outcome"] == "ok", row["start_ns"]
@@ -73,14 +74,14 @@ class Checked:
         return [endpoint for endpoint, always in made.items() if always]
 
 
-def endpoints_to_try(system: System) -> list[str]:
+def endpoints_to_try(system: System) -> list[str | Requested]:
     """Return all endpoints of a system, in the order of its protocol or its definition."""
     known = PLANNERS[system.api(system.parse_options())].endpoints
     return [*(known or endpoints_of(system))]
 
 
 def check(
-    system: System, endpoints: Sequence[Any], measure: Callable[[Prepared], Outcome]
+    system: System, endpoints: Sequence[str | Requested], measure: Callable[[Prepared], Outcome]
 ) -> Checked:
     """Have a cluster of three nodes, or as near to three as the system has, measured.
 

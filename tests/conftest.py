@@ -87,11 +87,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Units | None
     return Units(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-@pytest.fixture(scope="module", autouse=True)
-def systems_are_known_to_the_file_that_registers_them() -> Iterator[None]:
-    """A file that gives a system by its directory leaves the list of systems as it was."""
+def _same_systems() -> Iterator[None]:
     with patch.dict(registry._ADOPTED):
         yield
+
+
+# What a test registers is known while that test lasts, and a file's fixtures while that lasts.
+systems_of_a_test = pytest.fixture(autouse=True)(_same_systems)
+systems_of_a_file = pytest.fixture(scope="module", autouse=True)(_same_systems)
 
 
 @cache

@@ -228,7 +228,8 @@ class _Reader:
     def _check_rows(self, line: int, across: list[str], down: list[str]) -> None:
         """A triangle lacks one row; more columns without one may be no places."""
         without = [name for name in across if name not in down]
-        if figures := [own for own in map(column, without) if own.is_statistic]:
+        figures = [own for own in map(column, without) if own.is_statistic]
+        if figures and {*down} <= {*across}:  # or `us` is a place of which the row has another name
             self._fail(line, f"{names(figures)} can be no place, and has no row; leave it out")
         if len(without) > 1 and down:
             self.made.notes.append(

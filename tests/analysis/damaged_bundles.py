@@ -54,10 +54,17 @@ def make_hostile(directory: Path) -> None:
         rows = pd.read_parquet(path)
         for name in rows.columns.difference([*VERBATIM, "subject"]):
             if pd.api.types.is_string_dtype(rows[name]):
-                rows[name] = rows[name].where(rows[name].isna(), rows[name].astype(str) + HOSTILE)
+                rows[name] = rows[name].map(_hostile_text, na_action="ignore")
         if "error" in rows.columns:
             rows["error"] = HOSTILE
         rows.to_parquet(path)
+
+
+def _hostile_text(text: object) -> str:
+    """Of an object in JSON every word."""
+    if str(text).startswith("{"):
+        return json.dumps(_hostile(json.loads(str(text))))
+    return f"{text}{HOSTILE}"
 
 
 def _hostile(value: Any, key: str = "") -> Any:

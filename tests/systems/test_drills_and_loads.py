@@ -46,11 +46,9 @@ def test_a_drill_finds_what_becomes_of_objects_and_of_writes(
 ) -> None:
     needs(system)
     monkeypatch.setattr(session, "prove", lambda *_, **__: None)  # nobody looks at its times
-    few = drills.changed(drills.load(drill), FEW)
-    if drill == "one-node-killed":
-        few = drills.changed(
-            few, {"roles": {"victim": {"select": victim}, "survivor": {"select": "n4"}}}
-        )
+    roles = {"victim": {"select": victim}, "survivor": {"select": "n4"}}
+    more_roles = {"roles": roles} if drill == "one-node-killed" else {}
+    few = drills.load(drill, settings=FEW | more_roles)
     more: dict[str, Any] = {"options": options, "directory": tmp_path / "b", "seed": 3}
     outcome = runner.run(drills.prepare(few, system=system, scale=0.2, **more))
     assert outcome.status == "complete", outcome.reason

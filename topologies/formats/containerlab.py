@@ -58,12 +58,14 @@ def read(path: Path, options: Options) -> Imported:
     ways = _ways(path, document, nodes, links, options, notes)
     defaults = mapping(inner.get("defaults"), f"{path}: topology.defaults")
     kinds = {name: _kind(defaults, own) for name, own in nodes.items()}
-    routers = {name for name, own in nodes.items() if _forwards(own)}
+    routers = [name for name, own in nodes.items() if _forwards(own)]
     hosts = [
         name
         for name, far in ways.items()
-        if len(far) == 1 and kinds[name] not in _BRIDGES and name not in routers
-        if len(ways[next(iter(far))]) > 1 or far.keys() & routers
+        if len(far) == 1
+        and kinds[name] not in _BRIDGES
+        and (len(ways[next(iter(far))]) > 1 or next(iter(far)) in routers)
+        and name not in routers
     ]
     name = (
         options.name
@@ -89,14 +91,13 @@ def read(path: Path, options: Options) -> Imported:
     return imported({**head, **made}, source=str(path), comments=[comment], notes=notes)
 
 
-def _kind(defaults: Mapping[str, Any], node: Mapping[str, Any]) -> str:
-    return str(node.get("kind") or defaults.get("kind") or "")
-
-
 def _forwards(node: Mapping[str, Any]) -> bool:
-    """Whether a node is a router, however few links it has."""
     sysctls = node.get("sysctls")
     return isinstance(sysctls, dict) and str(sysctls.get("net.ipv4.ip_forward")) == "1"
+
+
+def _kind(defaults: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    return str(node.get("kind") or defaults.get("kind") or "")
 
 
 def _links(

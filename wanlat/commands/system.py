@@ -21,8 +21,6 @@ from wanlat.topologies.wording import show as show_text
 if TYPE_CHECKING:
     from wanlat.systems.base import System
 
-"""Of the cluster that `check` starts, where the definition has room for them."""
-
 app = App("List, show and install the systems under test.")
 
 
@@ -204,3 +202,5 @@ def check(
     if checked.differing:
         names = listing(setting.name for setting in checked.differing)
         raise RunFailed(f"{system.name} does not run as it was configured: {names}. {kept}")
+    if checked.settings:
+        inform(f"{len(checked.settings)} settings read back: all in effect as configured")

@@ -187,7 +187,7 @@ def test_a_matrix_of_the_users_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (MATRIX.replace("150", ""), "own.csv: 1 figures are missing: eu to ap"),
+        (MATRIX.replace("150", ""), "own.csv: 1 figure is missing: eu to ap"),
         (MATRIX.replace("84", "far"), "own.csv:3: from us to eu: "),
         (MATRIX.replace("us,84", "uk,84"), "own.csv:3: row `uk` has no column of that name"),
     ],
