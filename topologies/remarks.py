@@ -33,5 +33,5 @@ def stated_unit(lines: Iterable[str]) -> str | None:
 
 
 def stated_one_way(lines: Iterable[str]) -> str | None:
-    """The line that says of the figures that they are of one direction."""
+    """The line by which the figures are of one direction."""
     return next((line for line in lines if {"oneway", "owd"} & set(words(line))), None)
