@@ -17,9 +17,12 @@ from wanlat.topologies.wording import listing
 
 Row = tuple[int, list[str]]  # line, counted from 1, and its cells
 
-_SEPARATORS = ("\t", ";", "|", ",", " ")  # the earlier wins where they do equally well
+_SEPARATORS = ("\t", ";", "|", ",", "  ", " ")  # the earlier wins where they do equally well
 _JUDGED = 100  # lines by which separators are judged: the rest is alike
-_RULE = re.compile(r"[\s|+:=-]*---[\s|+:=-]*")  # `-----+-----`, as SQL clients write it
+_RULE = re.compile(r"[\s|+:=-]*(?:---|===)[\s|+:=-]*")  # `-----+-----`, as SQL clients write it
+_COUNT = re.compile(r"\(\d+ rows?\)")  # below it
+_BOX = str.maketrans("│║┃─━═" + "┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬╞╡╪╟╢╫┏┓┗┛┣┫┳┻╋", "|||---" + "+" * 33)
+_TAG = re.compile(r"<sup>.*?</sup>|</?[a-z]+(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 _MARKS = re.compile(r"(\*\*|__|\*|_|``|`|~~)(?=\S)(.+?)(?<=\S)\1")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
@@ -32,7 +35,7 @@ class Cells:
     rows: list[Row]
     comments: tuple[str, ...]
     separator: str
-    outside: int = 0  # lines around a Markdown table
+    outside: tuple[str, ...] = ()  # lines around a Markdown table
 
 
 def split(text: str) -> Cells:
@@ -41,20 +44,29 @@ def split(text: str) -> Cells:
     Rows may differ in length; empty columns at the end of all rows are left out.
     """
     numbered = [
-        (number, re.sub(r"^ +| +$", "", line.rstrip("\r")))
+        (number, re.sub(r"^ +| +$", "", line.rstrip("\r").translate(_BOX)))
         for number, line in enumerate(re.split(r"\r\n|\n|\r", text), start=1)
     ]
     comments = tuple(line[1:].strip() for _, line in numbered if line[:1] == "#")
     lines = [(n, line) for n, line in numbered if line[:1] != "#" and line.strip(" \t,;|\xa0")]
     separators: tuple[str, ...] = _SEPARATORS
-    outside = 0
+    outside: tuple[str, ...] = ()
+    if any(_RULE.fullmatch(line) for _, line in lines):
+        lines = [(number, line) for number, line in lines if not _COUNT.fullmatch(line)]
     if lines and (given := re.fullmatch(r"sep=(.)", lines[0][1].strip('"'))):
         separators, lines = (given[1],), lines[1:]  # as spreadsheets write and read it
     elif table := _markdown(lines):
-        outside, lines, separators = len(lines) - len(table) - 1, table, ("|",)
+        inside = {number for number, _ in table}
+        others = [line for number, line in lines if number not in inside]
+        outside = tuple(line for line in others if not _ALIGNMENT.fullmatch(line))
+        lines, separators = table, ("|",)
     if not lines:
         raise UnreadableFile("there is no line with figures in it")
-    separator = max(separators, key=lambda own: _fit(lines[:_JUDGED], own))
+    fits = {own: _fit(lines[:_JUDGED], own) for own in separators}
+    separator = max(separators, key=lambda own: fits[own])
+    if separator == " ":  # which may stand within figures, `1 234`, that tabs are between
+        even = [own for own in separators[:3] if all(fits[own])]
+        separator = even[0] if even else separator
     rows = list(_rows(lines, separator))
     used = max((at for _, row in rows for at, cell in enumerate(row, start=1) if cell), default=0)
     return Cells([(n, row[:used]) for n, row in rows], comments, separator, outside)
@@ -89,8 +101,9 @@ def _rows(
     lines: Iterable[tuple[int, str]], separator: str, *, strict: bool = True
 ) -> Iterator[Row]:
     for number, line in lines:
-        if separator == " ":
-            yield number, line.split()
+        if separator.isspace() and separator != "\t":
+            between = r"[ \t]+" if separator == " " else r"\t| {2,}"
+            yield number, re.split(between, line.strip(" \t"))
         elif separator == "|":
             if not _RULE.fullmatch(line):
                 inner = re.sub(r"^\s*\||(?<!\\)\|\s*$", "", line) if line[:1] == "|" else line
@@ -110,8 +123,8 @@ def _fields(number: int, line: str, separator: str, strict: bool) -> list[str]:
 
 
 def _plain(cell: str) -> str:
-    """A cell of Markdown without its marks: bold, code, links, escapes."""
-    text = _LINK.sub(r"\1", cell.strip())
+    """A cell of Markdown without its marks: bold, code, links, footnotes, escapes."""
+    text = _TAG.sub(" ", _LINK.sub(r"\1", cell)).strip()
     while (bare := _MARKS.sub(r"\2", text)) != text:
         text = bare
     return re.sub(r"\\([\\|*_`#-])", r"\1", text.replace("&nbsp;", " ")).strip()

@@ -33,14 +33,16 @@ SHARES: Mapping[str, float] = {
 _IN_CELLS: Mapping[str, int] = {"min": 60 * 10**9, "h": 3600 * 10**9}
 _MISSING = {
     *("", "-", "–", "—", "--", "---", "…", ".", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null"),
-    *("none", "nil", "?", "x", "(none)", "n.a.", "nd", "unknown"),
+    *("none", "nil", "?", "x", "(none)", "n.a", "nd", "unknown", "tbd", "no data"),
 }
 _LOST = {
     *("*", "timeout", "timed out", "time out", "request timed out", "lost", "unreachable"),
+    *("no response", "no reply", "no answer", "100% loss", "100% packet loss", "#value!"),
     *("inf", "+inf", "-inf", "infinity", "-infinity", "∞", "fail", "failed", "error", "err"),
 }
 UNLIMITED = {"unlimited", "max", "full", "line rate"}
 _MINUS_ONE = re.compile(r"-1(?:[.,]0*)?(?:e[+-]?0+)?\s*[a-zµμ]*")
+_ROUNDED = "~≈∼"
 _GROUP = "'’ \u00a0\u202f\u2009"
 _FIGURE = re.compile(
     rf"([+-]?)\s*(\d[\d.,{_GROUP}]*|[.,]\d+)(e[+-]?\d{{1,4}})?\s*([^\d\s.,{_GROUP}].*)?",
@@ -59,18 +61,27 @@ def unit_word(text: str) -> str:
 
 def is_lost(cell: str) -> bool:
     """Whether a cell stands for a probe without an answer: -1, inf, `timeout`."""
-    text = cell.replace("\u2212", "-").lower()
+    text = cell.replace("\u2212", "-").lower().rstrip(".")
     return text in _LOST or _MINUS_ONE.fullmatch(text) is not None
 
 
 def is_missing(cell: str) -> bool:
     """Whether a cell has no figure, lost probes among them."""
-    return cell.lower() in _MISSING or is_lost(cell)
+    return (cell.lower().rstrip(".") or cell) in _MISSING or is_lost(cell)
+
+
+def is_rounded(cell: str) -> bool:
+    """Whether a cell marks its figure as inexact: `~35`."""
+    return cell[:1] in _ROUNDED
+
+
+def _match(cell: str) -> re.Match[str] | None:
+    return _FIGURE.fullmatch(cell.lstrip(_ROUNDED + " ").replace("\u2212", "-"))
 
 
 def is_figure(cell: str) -> bool:
     """Whether a cell is a number, with a unit of time or a percent sign or without."""
-    match = _FIGURE.fullmatch(cell.replace("\u2212", "-"))
+    match = _match(cell)
     return (
         match is not None
         and bool(_NUMBER.fullmatch(match[2].rstrip(_GROUP)))
@@ -99,8 +110,10 @@ def decimal_point(
     proof: dict[str, tuple[int, str]] = {}
     unclear: dict[str, tuple[int, str]] = {}
     for line, cell in cells:
-        if (match := _FIGURE.fullmatch(cell)) and ("," in match[2] or "." in match[2]):
-            mark, is_proof = _evidence(match[2].rstrip(_GROUP), bool(match[3]))
+        match = _match(cell)
+        number = match[2].rstrip(_GROUP) if match else ""
+        if match and ("," in number or "." in number) and _NUMBER.fullmatch(number):
+            mark, is_proof = _evidence(number, bool(match[3]))
             (proof if is_proof else unclear).setdefault(mark, (line, cell))
     if len(proof) > 1:
         (at, with_point), (line, with_comma) = proof["."], proof[","]
@@ -114,15 +127,15 @@ def decimal_point(
         return Reading(".")
     mark = "," if "," in unclear else "."
     line, cell = unclear[mark]
-    number = cell.replace(mark, "."), cell.replace(mark, "")
-    text = f"{show(cell)} (line {line}) is {number[0]}, or {number[1]} with a mark of thousands"
+    readings = cell.replace(mark, "."), cell.replace(mark, "")
+    text = f"{show(cell)} (line {line}) is {readings[0]}, or {readings[1]} with a mark of thousands"
     way = "--decimal . or --decimal , says which character the decimals follow"
     if mark == "." and separator == ",":
         return Reading(".")
     mixed = is_fine or any(re.fullmatch(r"[1-9]\d*", cell) for cell in whole)
     if mark == "," or "," in unclear or mixed:
         raise QuantityError(f"{text}, and nothing in the file decides it; {way}")
-    return Reading(".", f"{text}: read as {number[0]}; {way}")
+    return Reading(".", f"{text}: read as {readings[0]}; {way}")
 
 
 def _evidence(number: str, has_exponent: bool) -> tuple[Point, bool]:
@@ -144,7 +157,9 @@ class Parser:
 
     def number(self, cell: str) -> tuple[Decimal, str]:
         """The number in a cell and the unit behind it, as written. Raises QuantityError."""
-        match = _FIGURE.fullmatch(cell.replace("\u2212", "-"))
+        match = _match(cell)
+        if match is None and cell[:1] in "<>≤≥":
+            raise QuantityError(f"{show(cell)} is a bound, and no figure; write the figure")
         if match is None:
             raise QuantityError(f"{show(cell)} is not a number")
         sign, number, exponent, unit = (part or "" for part in match.groups())

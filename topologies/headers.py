@@ -12,14 +12,22 @@ from wanlat.topologies.wording import listing, show
 
 Role = Literal["from", "to", "figure", "jitter", "deviation", "loss", "rate", "unit", "other"]
 
-_FROM = {"from", "source", "src", "origin", "sender", "client", "prober", "vantage"}
-_TO = {"to", "destination", "dest", "dst", "target", "peer", "server", "receiver", "remote"}
+_FROM = {
+    *("from", "source", "src", "origin", "sender", "sending", "client", "prober", "vantage"),
+    "local",
+}
+_TO = {
+    *("to", "destination", "dest", "dst", "target", "peer", "server", "receiver", "receiving"),
+    *("remote", "sink", "anchor"),
+}
 _PLACE = {
     *("region", "site", "host", "hostname", "node", "city", "name", "datacenter", "datacentre"),
     *("dc", "zone", "az", "location", "place", "pop", "country", "router", "machine", "ip", "addr"),
-    *("address", "id", "label", "vm", "instance", "rack", "as", "asn", "point"),
+    *("address", "id", "label", "vm", "instance", "rack", "as", "asn", "point", "endpoint"),
 }
-_ROUND_TRIP = {"rtt", "rtts", "ping", "pings", "roundtrip"}
+_ROUND_TRIP = {
+    *("rtt", "rtts", "ping", "pings", "roundtrip", "rtd", "srtt", "minrtt", "avgrtt", "maxrtt"),
+}
 _UNSAID = {"latency", "latencies", "lat"}  # round trips to some, one way to others
 _DELAY = {"delay", "delays", "owd", "oneway"}
 _JITTER = {"jitter", "ipdv", "pdv", "variation"}
@@ -51,7 +59,9 @@ _NO_TIME = {"count", "samples", "n", "var", "variance"}  # a figure of round tri
 # `half_rtt`, `rtt_x10`, `rtt (10^-6 s)`, `rtt [1/100 ms]`: a number in it is not the round trip.
 _SCALED = re.compile(
     r"(?<![a-z])(?:half|log\d*|ln|sqrt|squared|inverse|delta|diff|relative|normali[sz]ed)(?![a-z])"
-    r"|(?<![a-z])x ?\d+|[*/^×]\s*-?\d+|\d+\s*[*/^×]|(?<![p\d.])\d+(?:ns|[uµμ]s|ms|s)\b",
+    r"|(?<![a-z])(?:tenth|hundredth|thousandth)s?(?![a-z])"
+    r"|(?<![a-z])x ?\d+|[*/^×]\s*-?\d+|\d+\s*[*/^×]|(?<![p\d.])\d+(?:ns|[uµμ]s|ms|s)\b"
+    r"|\d+e[+-]?\d+|(?:\d[.,]\d+|(?<=[(\[])\s*(?!1\s)\d+|(?<![p\d.])10+)\s*(?:ns|[uµμ]s|ms|s)",
     re.IGNORECASE,
 )
 _FILLER = {
@@ -66,6 +76,7 @@ _ROLES: Sequence[tuple[Role, set[str]]] = (  # the first that is named: `rtt_jit
     ("figure", _ROUND_TRIP | _UNSAID | _DELAY),
     ("rate", _RATE),
 )
+_TWO = {("a", "b"), ("1", "2"), ("a", "z"), ("i", "j"), ("u", "v")}
 _ENDS: Sequence[tuple[Role, set[str]]] = (("from", _FROM), ("to", _TO))
 _KNOWN = _ROUND_TRIP | _UNSAID | _DELAY | _JITTER | _DEVIATION | _STATISTIC | _FILLER
 _KNOWN |= _FROM | _TO | _PLACE | set(TIME)
@@ -76,16 +87,32 @@ _GLUED = re.compile(  # `rttms`
 )
 
 
+# `rttmSec`, `uS`: a prefix and its unit, which are no two words. `milli-seconds` are none either.
+_SMALL = re.compile(
+    r"(?:(?<![A-Za-z])|(?<=rtt)|(?<=ping)|(?<=latency)|(?<=delay)|(?<=time))"
+    r"([mun]S(?:ec(?:ond)?s?)?)(?![a-z])"
+)
+_PREFIXED = re.compile(r"\b(deci|centi|milli|micro|nano|pico|kilo) (s|secs?|seconds?)\b")
+_TOGETHER = {
+    **dict.fromkeys(("round trip", "two way", "2 way"), "roundtrip"),
+    **dict.fromkeys(("one way", "1 way"), "oneway"),
+    "std dev": "stddev",
+}
+
+
 def words(name: str) -> list[str]:
     """The words of a column's name, in lower case: `rttAvg(µs)` has rtt, avg and us."""
-    plain = re.sub("RTTs?(?![A-Z])(?=[a-z]|\\b)", "rtt ", name.replace("µ", "u").replace("μ", "u"))
+    plain = name.replace("µ", "u").replace("μ", "u")
+    plain = re.sub("(?<=[a-z])RTTs?|(?<![A-Za-z])RTTs?(?![A-Z])(?=[a-z]|\\b)", " rtt ", plain)
+    plain = _SMALL.sub(lambda unit: f" {unit[1].lower()} ", plain)
     result: list[str] = []
     for word in _WORD.findall(plain):
         glued = _GLUED.fullmatch(word.lower())
         result += glued.groups() if glued else [word.lower()]
     text = " ".join(result)
-    for several, one in (("round trip", "roundtrip"), ("one way", "oneway"), ("std dev", "stddev")):
-        text = text.replace(several, one)
+    text = _PREFIXED.sub(r"\1\2", text)
+    for several, one in _TOGETHER.items():
+        text = re.sub(rf"\b{several}\b", one, text)
     return text.split()
 
 
@@ -128,8 +155,26 @@ class Column:
 
     @property
     def is_unsaid(self) -> bool:
-        """Whether it may be of a round trip or of one direction: `latency`."""
-        return bool(_UNSAID & set(self.words)) and not self.is_certain
+        """Whether it may be of a round trip or of one direction: `latency`, and `p50_ms`."""
+        return not self.is_certain and not self.is_delay
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether it is named `latency`."""
+        return bool(_UNSAID & set(self.words))
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is named for a time, and not for which: `avg_ms`, `milliseconds`."""
+        own = {word for word in self.words if not word.isdecimal()}
+        units = own & set(TIME)
+        is_clock = units <= {"s", "sec", "secs", "second", "seconds"} and not own & _STATISTIC
+        return (
+            self.role == "other"
+            and bool(units)
+            and not is_clock
+            and own <= _STATISTIC | _FILLER | set(TIME)
+        )
 
     @property
     def unknown_in_brackets(self) -> str:
@@ -186,6 +231,22 @@ def _role(own: Sequence[str]) -> Role:
     return "other"
 
 
+def quantity(name: str) -> str:
+    """What figures of this name are, if they are no times: rates, losses, distances; or nothing."""
+    if (role := _role(own := words(name))) == "figure":
+        return ""
+    parts = [part for part in re.split(r"[\s()\[\],:=_]+", name) if len(part) > 2]
+    if role == "rate" or any(rate_factor(part) is not None for part in parts):
+        return "rates"
+    if role == "loss" or set(own) & {"percent", "pct", "%"}:
+        return "shares"
+    if role in ("jitter", "deviation"):
+        return "deviations"
+    if set(own) & {"km", "kilometers", "kilometres", "miles"}:
+        return "distances"
+    return "hops" if set(own) & {"hop", "hops"} else ""
+
+
 def common_unit(places: Sequence[str]) -> tuple[int, list[str]] | None:
     """The unit that all places have behind them, `oslo (us)`, in ns, and their names without it."""
     matches = [re.fullmatch(r"(.*\S)\s*[(\[]\s*([a-zµμ]+)\s*[)\]]", name, re.I) for name in places]
@@ -208,10 +269,10 @@ def ends(columns: Sequence[Column]) -> tuple[Column, Column] | None:
     ]
     if len(both) == 2:
         return both[0], both[1]
-    if len(columns) > 2 and any(own.role == "figure" for own in columns[2:]):
+    if len(columns) > 2 and any(own.role == "figure" or own.is_time for own in columns[2:]):
         a, b = columns[:2]
         alike = a.words[:-1] == b.words[:-1] and a.words and b.words
-        if alike and (a.words[-1], b.words[-1]) in {("a", "b"), ("1", "2"), ("a", "z")}:
+        if alike and (a.words[-1], b.words[-1]) in _TWO:
             return a, b
     return None
 

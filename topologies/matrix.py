@@ -30,9 +30,11 @@ from wanlat.topologies.figures import (
     is_figure,
     is_lost,
     is_missing,
+    is_rounded,
     unit_word,
 )
-from wanlat.topologies.headers import Column, column, common_unit, ends, names, words
+from wanlat.topologies.headers import Column, column, common_unit, ends, names, quantity, words
+from wanlat.topologies.remarks import stated_one_way, stated_unit
 from wanlat.topologies.text_files import UnreadableFile, read_text
 from wanlat.topologies.units import Fraction, QuantityError, Rate
 from wanlat.topologies.wording import closest, did_you_mean, listing, printable, short, show
@@ -42,6 +44,7 @@ Unit = Literal["s", "ms", "us", "ns"]
 
 _LARGEST_FILE = 32 * 2**20
 _MOST_PRINTED = 50
+_USA = r"\bUS\b"
 _MUCH_LOSS = 0.5  # a bare number from here on is as likely a percentage
 _LONG = "a table of lines is headed `from,to,rtt_ms`"
 
@@ -121,6 +124,9 @@ class _Reader:
     is_long: bool = False
     is_unnamed: bool = False
     has_bare: bool = False  # figures without a unit of their own
+    remarks: tuple[str, ...] = ()  # lines that are none of the table
+    rounded: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # what the diagonal has instead of figures
     columns: dict[str, Column] = field(default_factory=dict)  # by the entry's attribute
     lost: list[str] = field(default_factory=list)
     bare_loss: list[float] = field(default_factory=list)
@@ -128,8 +134,9 @@ class _Reader:
 
     def read(self, table: Cells) -> None:
         self.made.comments, self.separator = table.comments, table.separator
-        if table.outside:
-            lines = f"{table.outside} line{'s are' if table.outside > 1 else ' is'}"
+        self.remarks = (*table.comments, *table.outside)
+        if count := len(table.outside):
+            lines = f"{count} line{'s are' if count > 1 else ' is'}"
             self.made.notes.append(f"{lines} outside the table, and not read")
         line, header = table.rows[0]
         self.made.meaning = "delay" if self.one_way else "rtt"
@@ -173,16 +180,7 @@ class _Reader:
         """The row is where from, the column where to."""
         if self.wanted is not None:
             self._fail(rows[0][0], f"--column is for tables of lines: {_LONG}")
-        header, body = self._named(list(rows))
-        line, (corner, *across) = header
-        self._corner(line, corner)
-        if len({*across}) < len(across) or "" in across:
-            self._fail(line, "every column has a name of its own in the first line")
-        if unit := common_unit(across):
-            self._take(line, Column(header[1][1], factor=unit[0]), f"column {show(across[0])}")
-            plain = dict(zip(across, unit[1], strict=True))
-            body = [(at, [plain.get(name, name), *cells]) for at, (name, *cells) in body]
-            across = unit[1]
+        line, across, body = self._headed(rows)
         down = [row[0] for _, row in body if row]
         # A table of two groups: clients down, servers across.
         is_rectangle = not {*map(str.casefold, down)} & {*map(str.casefold, across)} and (
@@ -204,7 +202,28 @@ class _Reader:
                 self.mistakes.append((number, text))
             else:
                 for to, cell in zip(across, cells, strict=False):
-                    yield number, name, to, {"ns": cell}
+                    if name == to and not is_figure(cell) and not is_missing(cell):
+                        self.unread.append(cell)
+                    else:
+                        yield number, name, to, {"ns": cell}
+
+    def _headed(self, rows: Sequence[Row]) -> tuple[int, list[str], list[Row]]:
+        """The first line's number, its names, and the other rows, under these names."""
+        header, body = self._named([(number, [_spaced(row[0]), *row[1:]]) for number, row in rows])
+        line, (corner, *across) = header
+        across = [_spaced(name) for name in across]
+        self._corner(line, corner)
+        if len({*across}) < len(across) or "" in across:
+            self._fail(line, "every column has a name of its own in the first line")
+        if unit := common_unit(across):
+            self._take(line, Column(header[1][1], factor=unit[0]), f"column {show(across[0])}")
+            plain = dict(zip(across, unit[1], strict=True))
+            body = [(at, [plain.get(name, name), *cells]) for at, (name, *cells) in body]
+            across = unit[1]
+        alike = {name.casefold(): name for name in across}
+        if len(alike) == len(across):  # `Oslo` across and `oslo` down are one place
+            body = [(at, [alike.get(name.casefold(), name), *row]) for at, (name, *row) in body]
+        return line, across, body
 
     def _check_rows(self, line: int, across: list[str], down: list[str]) -> None:
         """A triangle lacks one row; more columns without one may be no places."""
@@ -230,6 +249,14 @@ class _Reader:
                 f"this is neither a matrix of places nor a table of lines: {what}; a matrix has the"
                 f" same places across and down, {_LONG}",
             )
+        diagonal = [row[at] for at, (_, row) in enumerate(body, start=1) if at < len(row)]
+        if len(body) == len(across) == len(diagonal) > 1 and not any(map(_has_length, diagonal)):
+            self._fail(
+                line,
+                f"rows and columns have different names ({show(body[0][1][0])} and"
+                f" {show(across[0])} first), and the diagonal is empty, as that of one set of"
+                " places; give each place one name",
+            )
         self.made.notes.append(
             f"rows and columns name different places, {len(body)} down and {len(across)} across;"
             " among those down, and among those across, figures are missing (--default)"
@@ -253,6 +280,8 @@ class _Reader:
             is_square = len(body) == width and all(len(row) == width for _, row in body)
             headed = {*down} <= {*first[1:]} or _is_corner(first[0])
             if body and numbers and is_square and not headed:
+                if figures_of := [own for own in map(column, first) if own.role == "figure"]:
+                    self._fail(line, f"{names(figures_of)} can be no place; {_LONG}")
                 return self._unnamed(rows, first, body)
             return (line, first), body
         return self._numbered(
@@ -281,11 +310,11 @@ class _Reader:
     def _commented(self, count: int) -> list[str]:
         """The names in a comment, as `#,oslo,rome`, or as numpy.savetxt writes its header."""
         for comment in reversed(self.made.comments):
-            own = self.separator if self.separator != " " else None
-            cells = [cell.strip() for cell in comment.split(own)]
-            cells = cells[1:] if len(cells) == count + 1 and not cells[0] else cells
-            if len({*cells}) == count == len(cells) and all(cells):
-                return cells
+            for own in (self.separator.strip(" ") or ",", ",", ";", None):
+                cells = [cell.strip() for cell in comment.split(own)]
+                cells = cells[1:] if len(cells) == count + 1 and not cells[0] else cells
+                if len({*cells}) == count == len(cells) and all(cells):
+                    return cells
         return []
 
     def _unnamed(
@@ -293,7 +322,7 @@ class _Reader:
     ) -> tuple[Row, list[Row]]:
         """Put names around a square of figures."""
         count = len(figures)
-        for number, row in figures:
+        for at, (number, row) in enumerate(figures):
             if len(row) != count:
                 self._fail(
                     number,
@@ -301,7 +330,8 @@ class _Reader:
                     f" figures in each, not {len(row)}; name the places in a first line and a"
                     " first column",
                 )
-            if words_in := [c for c in row if not is_figure(c) and not is_missing(c)]:
+            others = row[:at] + row[at + 1 :]  # the diagonal may have words
+            if words_in := [c for c in others if not is_figure(c) and not is_missing(c)]:
                 self._fail(
                     number,
                     f"{show(words_in[0])} is not a figure, and the first line has no names; name"
@@ -343,7 +373,7 @@ class _Reader:
         speaks = counted or min(numbers) > 1000 or has_decimals or all(map(is_figure, inner))
         if not corner and speaks:
             return True
-        if order and (not corner or counted or min(numbers) > 1000):
+        if order and (not corner or counted):
             self._fail(
                 line,
                 f"are {listing(across, at_most=4)} names or figures? A word in the first cell makes"
@@ -353,14 +383,28 @@ class _Reader:
 
     def _corner(self, line: int, corner: str) -> None:
         """Take over what the first cell states of all figures: a unit, or that they are one way."""
+        meant = column(corner)
+        if other := quantity(corner):
+            self._fail(
+                line,
+                f"the first cell {show(corner)} says that the figures are {other}, and a matrix has"
+                " times (if it does, name them there); what else is known of a pair stands in a"
+                " table of lines, headed `from,to,rtt_ms,jitter_ms,loss,rate`",
+            )
         own = words(corner)
         units = [word for word in own if word in TIME]
         has_unit = bool(units) and (
             len(units) == len(own)
+            or meant.is_statistic
             or max(map(len, units)) > 2  # `usec`, `seconds`: no abbreviation of something else
-            or re.search(r"[(\[/,]|\bin\b", corner) is not None
+            or re.search(r"[(\[/,:=]|\bin\b", corner) is not None
         )
-        meant = column(corner)
+        if has_unit and meant.role != "figure" and self.unit is None and re.search(_USA, corner):
+            self._fail(
+                line,
+                f"is `US` in the first cell {show(corner)} a country, or microseconds? --unit us or"
+                " --unit ms says so",
+            )
         if meant.role != "figure" and self.unit is None and (odd := meant.unknown_in_brackets):
             self.made.notes.append(
                 f"the first cell {show(corner)} names no unit that is known ({show(odd)});"
@@ -408,7 +452,7 @@ class _Reader:
                     f"{what} is read as delays of one direction; if they are round trips, name it"
                     " rtt"
                 )
-        elif meant.is_unsaid and not self.one_way:
+        elif meant.is_unsaid and not self.one_way and (self.is_long or meant.is_latency):
             self.made.notes.append(
                 f"{what} is read as round trips; --one-way if the figures are of one direction"
             )
@@ -428,14 +472,15 @@ class _Reader:
             if not figures:
                 near = did_you_mean(self.wanted, header)
                 self._fail(line, f"there is no column {show(self.wanted)} (--column){near}")
+        if not figures:  # `p50_ms` is as good a name as any, where it is the only one
+            figures = [column(own.name, is_figure=True) for own in columns if own.is_time]
         if len(figures) != 1:
-            known = names(figures or [own for own in columns if own not in two])
-            wanted = "--column NAME says which, or name it `rtt_ms`, or `owd_ms` for one-way delays"
-            have = names(figures)
-            text = f"one column has the figures, not {have}; {wanted}"
+            others = names([own for own in columns if own not in two])
+            text = f"one column has the figures, not {names(figures)}"
             if not figures:
-                text += f" (there are {known})"
-            self._fail(line, text)
+                text = f"none of the columns ({others}) is known to have the figures"
+            wanted = "--column NAME says which, or name it `rtt_ms`, or `owd_ms` for one-way delays"
+            self._fail(line, f"{text}; {wanted}")
         self._take(line, figures[0], f"column {show(figures[0].name)}")
         for role, key in _KEYS.items():
             several = [own for own in columns if own.role == role]
@@ -451,7 +496,7 @@ class _Reader:
         places: dict[str, None] = {}
         for number, row in rows[1:]:
             cells = dict(zip(header, row, strict=False))
-            a, b = (cells.get(own.name, "") for own in two)
+            a, b = (_spaced(cells.get(own.name, "")) for own in two)
             if len(row) > len(header) or not a or not b:
                 text = f"{len(header)} cells are wanted here, the first line's, with two places"
                 self.mistakes.append((number, text))
@@ -570,6 +615,7 @@ class _Reader:
                 values[key] = parser.time_ns(cell, self._factor_of(key, texts))
                 if key == "ns" and not texts.get("unit") and not parser.number(cell)[1]:
                     self.has_bare = True
+                self.rounded += [cell] if is_rounded(cell) else []
         if "jitter_ns" in values and self.columns["jitter_ns"].role == "deviation":
             both = 6 if self.made.meaning == "rtt" else 3
             values["jitter_ns"] = round(values["jitter_ns"] * math.sqrt(both))
@@ -621,6 +667,13 @@ class _Reader:
             notes.append(
                 f"{count} ({kinds}) {'count' if len(self.lost) > 1 else 'counts'} as missing"
             )
+        if self.rounded:
+            count = f"{len(self.rounded)} figure{'s are' if len(self.rounded) > 1 else ' is'}"
+            notes.append(f"{count} not exact ({listing(map(show, self.rounded), at_most=3)})")
+        if self.unread:
+            kinds = listing(sorted({show(cell) for cell in self.unread}), at_most=3)
+            notes.append(f"what lies inside places is not known: {kinds} on the diagonal")
+        self._names_alike()
         if self.bare_loss:
             most = Fraction(max(self.bare_loss))
             notes.append(
@@ -634,9 +687,27 @@ class _Reader:
                 f"the largest figure is {largest / 10**6:g} ms, since no unit is named; is that"
                 " right (--unit)?"
             )
-        if not self.unit and self._unsaid_unit() and (unit := _unit_of(self.made.comments)):
+        if not self.unit and self._unsaid_unit() and (unit := stated_unit(self.remarks)):
             notes.append(
                 f"a comment names {unit}; figures are in ms (--unit {unit} says otherwise)"
+            )
+        own = self.columns.get("ns")
+        one_way = stated_one_way(self.remarks)
+        if self.made.meaning == "rtt" and one_way and (own is None or not own.is_round_trip):
+            notes.append(
+                f"a comment says one way ({short(one_way)}); figures are read as round trips"
+                " (--one-way says otherwise)"
+            )
+
+    def _names_alike(self) -> None:
+        """Note places with names that differ in capitals alone: hardly two places."""
+        plain: dict[str, list[str]] = {}
+        for name in self.made.names:
+            plain.setdefault(name.casefold(), []).append(name)
+        alike = [listing(map(show, several)) for several in plain.values() if len(several) > 1]
+        if alike:
+            self.made.notes.append(
+                f"{listing(alike, at_most=5)} are different places, as capitals count"
             )
 
     def _unsaid_unit(self) -> bool:
@@ -690,6 +761,15 @@ def _is_headless(rows: Sequence[Row]) -> bool:
     )
 
 
+def _spaced(name: str) -> str:
+    """A name with plain spaces, of which web pages have others."""
+    return " ".join(name.split())
+
+
+def _has_length(cell: str) -> bool:
+    return is_figure(cell) and re.search("[1-9]", cell) is not None
+
+
 def _is_corner(cell: str) -> bool:
     """Whether a first cell heads a column of names, as `from` or `client (ms)` do."""
     own = column(cell)
@@ -718,13 +798,3 @@ def _median(entries: Sequence[Entry]) -> Entry:
         Fraction(median(loss)) if loss else None,
         Rate(round(median(rate))) if rate else None,
     )
-
-
-def _unit_of(comments: Sequence[str]) -> str | None:
-    """A unit other than ms that a comment gives for the figures, as `in µs` or `(seconds)`."""
-    for comment in comments:
-        for word in re.findall(r"(?:\bin |\bunits?:? |[(\[])([a-zµμ]+)\b", comment, re.IGNORECASE):
-            factor = TIME.get(unit_word(word))
-            if factor is not None and factor != TIME["ms"]:
-                return UNITS[factor]
-    return None

@@ -48,6 +48,7 @@ def import_matrix(
     """
     matrix = read(path, one_way=one_way, unit=unit, figures=column, point=decimal)
     _select(matrix, places)
+    _mirror(matrix)
     entries, is_rtt = matrix.entries, matrix.meaning == "rtt"
     ways = 1 if is_rtt else 2  # how often a figure counts in a round trip
     notes = [f"column `{column}` is not used" for column in matrix.unused]
@@ -116,6 +117,15 @@ def _select(matrix: Matrix, places: int | Sequence[str] | None) -> None:
         left = set(names)
         matrix.entries = {pair: e for pair, e in matrix.entries.items() if left >= {*pair}}
         matrix.names = tuple(names)
+
+
+def _mirror(matrix: Matrix) -> None:
+    """Of delays that are given once for each pair, in whichever direction: both directions' own."""
+    between = [(a, b) for a, b in matrix.entries if a != b]
+    if matrix.meaning == "rtt" or not between or {(b, a) for a, b in between} & {*between}:
+        return
+    matrix.entries |= {(b, a): matrix.entries[a, b] for a, b in between}
+    matrix.notes.append("each pair has one delay, which is taken for both directions")
 
 
 def _pairs(

@@ -88,13 +88,15 @@ def _built(path: Path, what: str, notes: list[str]) -> Any:
     try:
         with recorded() as networks:
             inside = networks.run(lambda: runpy.run_path(str(path), run_name=_MODULE)) or {}
-            own = {
+            classes = {
                 key: value
                 for key, value in inside.items()
                 if isinstance(value, type) and issubclass(value, Topo) and value is not Topo
             }
-            topos = {**own, **inside.get("topos", {})}
-            only = list(own or topos)
+            topos = {**classes, **inside.get("topos", {})}
+            # Those of Mininet's library are parts of the script's network, and not that.
+            own = {k: v for k, v in classes.items() if not v.__module__.startswith("mininet.")}
+            only = list(own or inside.get("topos", {}))
             builders = {} if only else networks.builders(inside, _MODULE)
             if not what and not only and networks.made:
                 return networks.topo(notes)

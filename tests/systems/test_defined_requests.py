@@ -177,6 +177,57 @@ def test_a_check_that_fails_keeps_every_file_that_it_names(
         assert logs and "no licence" in logs[0].read_text()
 
 
+REPORTS = """
+        if self.path == "/config":
+            return self.answer(200, b'{"sync_s": 2000000, "mode": "safe"}')
+"""
+SETTINGS = """
+options: {sync: {type: integer, default: 120}}
+settings:
+  - http: {port: "{ports.http}", path: /config}
+    settings:
+      sync interval: {read: answer.sync_s, expected: options.sync}
+      mode: {read: answer.mode, expected: "'safe'"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "says"),
+    [
+        (SETTINGS, 1, "sync interval on n1, n2 and n3 is 2000000, and 120 was configured"),
+        (SETTINGS.replace(".sync_s", ".sync"), 1, "sync interval on n1, n2 and n3 could not be"),
+        (SETTINGS.replace("120", "2000000"), 0, "2 settings read back: all in effect"),
+    ],
+    ids=["differs", "unread", "same"],
+)
+def test_a_check_fails_where_a_server_runs_with_another_setting_than_was_meant(
+    shelf: Path,
+    settings: str,
+    code: int,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with lab_of("one-site"):
+        pass
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    get = "    def do_GET(self):"
+    write_program(shelf / "store.py", STORE.replace(f"{get}\n", get + REPORTS))
+    (shelf / "system.yaml").write_text(BASE + HTTP + settings)
+    done = here("system", "check", str(shelf), "--json")
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert {answer["outcome"] for answer in json.loads(done.stdout)} == {"ok"}
+    assert ("as it was configured: sync interval. " in done.stderr) is bool(code)
+    kept = list(scratch.glob("*/bundle/manifest.json"))
+    assert bool(kept) is bool(code)
+    for manifest in kept:
+        (sync, mode) = json.loads(manifest.read_text())["settings"]["shelf-http"]
+        assert (sync["as_expected"], mode["as_expected"]) == (False, True)
+
+
 def test_a_study_measures_it_and_states_what_its_program_takes(shelf: Path) -> None:
     with lab_of("one-site"):
         pass

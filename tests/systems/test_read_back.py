@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 from systems_doubles import TOY_PORT, StandInLab, plan_of, toy
 
-from wanlat.experiments.check import Checked
+from wanlat.experiments.check import Checked, check
 from wanlat.experiments.session import Outcome
 from wanlat.systems import registry
 from wanlat.systems.engine.read_back import EffectiveSetting, grouped, is_same
@@ -168,6 +172,41 @@ def test_versitygw_keeps_connections_unless_a_study_does_not_want_it() -> None:
         scene = scene_of(gateway.definition, gateway.hooks, plan, options)
         flag = next(a for a in gateway.definition.command if not isinstance(a, str))
         assert ([*flag.run] if evaluate(str(flag.when), scene) else []) == words
+
+
+@pytest.mark.parametrize(
+    ("read", "differing"),
+    [([], []), ([("a", 1, 1)], []), ([("a", 1, 1), ("b", 2, 3)], ["b"]), ([("a", 1, 2)], ["a"])],
+)
+def test_a_check_keeps_its_bundle_and_names_the_settings_that_are_not_as_meant(
+    read: list[tuple[str, int, int]],
+    differing: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("wanlat.experiments.check.demand_lab", lambda *_: None)
+    monkeypatch.setattr(
+        "wanlat.experiments.check.prepare",
+        lambda _, directory: SimpleNamespace(directory=directory, plan=None, backend=None),
+    )
+    settings = [EffectiveSetting(name, ("n1",), value, meant) for name, value, meant in read]
+
+    def measure(prepared: Any) -> Outcome:
+        prepared.directory.mkdir()
+        entries = {"toy": [setting.as_recorded() for setting in settings]} if settings else {}
+        (prepared.directory / "manifest.json").write_text(json.dumps({"settings": entries}))
+        parquet.write_table(
+            pyarrow.Table.from_pylist([{"endpoint": "Get", "outcome": "ok"}]),
+            prepared.directory / "samples.parquet",
+        )
+        return Outcome(prepared.directory, status="complete")
+
+    checked = check(toy(), ["GetObject"], measure)
+    assert checked.is_answered
+    assert list(checked.settings) == settings
+    assert [setting.name for setting in checked.differing] == differing
+    assert checked.ended.directory.exists() is bool(differing)
 
 
 def test_a_server_that_closes_each_connection_is_noticed_and_a_first_one_is_no_sign() -> None:

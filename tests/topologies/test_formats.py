@@ -403,3 +403,92 @@ def test_noise_is_a_network_or_a_clean_error(name: str, text: str) -> None:
             assert isinstance(read(Path(name), Options()).topology, Topology)
     except UserError as error:
         assert json.dumps(str(error))
+
+
+def between_pods(action: str) -> str:
+    """An object of Chaos Mesh on one line."""
+    target = "target: {selector: {labelSelectors: {app: b}}}"
+    spec = f"selector: {{labelSelectors: {{app: a}}}}, direction: both, {target}, {action}"
+    return f"{{kind: NetworkChaos, apiVersion: v1, metadata: {{name: x}}, spec: {{{spec}}}}}\n"
+
+
+def test_what_kubectl_prints_is_a_list_of_the_same_objects() -> None:
+    text = between_pods("action: delay, delay: {latency: 10ms}")
+    listed = f"apiVersion: v1\nkind: List\nitems:\n- {text}"
+    assert plan(listed, "chaos.yaml").rtt_ms("a-1", "b-1") == 20
+
+
+def test_a_bare_number_is_no_duration_of_go() -> None:
+    with pytest.raises(UserError, match="latency `10` has no unit; write it as `10ms`"):
+        made(between_pods('action: delay, delay: {latency: "10"}'), "chaos.yaml")
+
+
+def test_links_of_kollaps_that_lose_much_or_have_other_attributes_are_noted() -> None:
+    text = KOLLAPS.replace('latency="8"', 'latency="8" drop="0.5" loss="1"')
+    assert plan(text, "kollaps.xml").path("n1-1", "n2-1")
+    notes = " ".join(made(text, "kollaps.xml").notes)
+    assert "0.01 is 1%" in notes and "no such attribute: loss" in notes
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("x.html", "<table><tr><td>1</td></tr></table>", "a web page"),
+        ("x.gns3", '{"topology": {"nodes": [], "links": []}}', "a project of GNS3's"),
+        ("x.json", '[{"listen": "localhost:1", "toxics": []}]', "YAML or JSON with a list"),
+    ],
+)
+def test_files_of_others_are_named(name: str, text: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        made(text, name)
+
+
+LAB = {
+    "name": "lab",
+    "topology": {
+        "defaults": {"kind": "linux"},
+        "nodes": {"a": {"kind": "linux", "group": "g"}, "b": {}, "r": {"sysctls": {}}},
+        "links": [{"endpoints": ["a:eth1", "r:eth1"]}, {"endpoints": ["b:eth1", "r:eth2"]}],
+    },
+}
+OBJECT = {
+    "kind": "NetworkChaos",
+    "metadata": {"name": "x"},
+    "spec": {
+        "action": "delay",
+        "selector": {"labelSelectors": {"app": "a"}},
+        "target": {"selector": {"labelSelectors": {"app": "b"}}},
+        "delay": {"latency": "10ms", "jitter": "1ms"},
+        "loss": {"loss": "1"},
+        "rate": {"rate": "1mbps"},
+    },
+}
+SCHEDULE = {"kind": "Schedule", "spec": {"networkChaos": OBJECT["spec"]}}
+ODD: list[Any] = [None, 1, -1, True, "x", "", "10", [], {}, [1], [None], {"a": 1}, {"a": None}]
+
+
+def changed(document: Any) -> list[Any]:
+    """The document with each of its values replaced by each odd one."""
+    if not isinstance(document, dict | list):
+        return ODD
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    results = list(ODD)
+    for key, value in items:
+        for other in changed(value):
+            copy = document.copy()
+            copy[key] = other
+            results.append(copy)
+    return results
+
+
+@pytest.mark.parametrize("document", [LAB, OBJECT, SCHEDULE])
+def test_values_of_any_type_are_read_or_refused(document: dict[str, Any]) -> None:
+    path = Path("x.json")
+    for odd in changed(document):
+        path.write_text(json.dumps(odd), encoding="utf-8")
+        try:
+            read = reader(path)
+            if read is not None:
+                read(path, Options(default=Duration(10**7)))
+        except UserError as problem:
+            assert "x.json" in str(problem)

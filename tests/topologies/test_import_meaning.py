@@ -124,11 +124,32 @@ def test_places_may_be_named_by_numbers(text: str, names: set[str]) -> None:
         "from,to,rtt_100us\na,b,10\n",
         "from,to,rtt (10^-6 s)\na,b,10\n",
         "from,to,RTT/OWD\na,b,10\n",
+        "from,to,RTT (0.1 ms)\na,b,10\n",
+        "from,to,RTT [10 us]\na,b,10\n",
+        "from,to,rtt (1e-6 s)\na,b,10\n",
+        "from,to,rtt_deci_seconds\na,b,10\n",
+        "from,to,avg_ms,p99_ms\na,b,10,20\n",
+        "from,to,time_s\na,b,10\n",
+        "x,y,rtt\n0,1,3\n1,0,3\n0,2,0\n",
+        "Loss (%),a,b\na,0,1\nb,1,0\n",  # other matrices than of times
+        "Mbits/sec,a,b\na,0,94\nb,94,0\n",
+        "jitter (ms),a,b\na,0,1\nb,1,0\n",
+        "km,a,b\na,0,900\nb,900,0\n",
+        "City (US),a,b\na,0,180\nb,180,0\n",
+        ",V1,V2\n1,0,12\n2,12,0\n",  # of R: one set of places under two names
+        "x,Oslo,Rome\nOSL,-,41\nFCO,41,-\n",
     ],
 )
 def test_what_can_be_read_in_two_ways_is_refused(text: str) -> None:
     assert "matrix.csv" in refusal(text)
     assert "matrix.csv" in refusal(text, default=Duration(10**8))
+
+
+def test_a_matrix_of_large_figures_is_as_good_as_one_of_small_ones() -> None:
+    micro = (
+        "0 12000 85000 140000\n12000 0 78000 133000\n85000 78000 0 210000\n140000 133000 210000 0\n"
+    )
+    assert rtt(micro, unit="us") == FOUR
 
 
 def test_a_part_of_a_large_matrix_is_taken() -> None:
@@ -145,6 +166,14 @@ def test_a_part_of_a_large_matrix_is_taken() -> None:
     "name",
     [
         *("rtt_usec", "rtt_us_avg", "rtt_µs", "RTT (μs)", "rttUs", "RTTus", "latency[usecs]"),
+        *(
+            "rtt_uSec",
+            "RTT (uS)",
+            "rtt (micro-seconds)",
+            "minRTT_us",
+            "2-way delay (us)",
+            "SRTT us",
+        ),
         *("ping microseconds", "rttus", "avg_rtt_us", "Latency (us)", "roundTripTimeMicros"),
     ],
 )
@@ -168,6 +197,11 @@ def test_a_unit_in_a_columns_name_is_taken(name: str) -> None:
         ("from,to,rtt_ms", "41300µs 228ms 201500μs"),
         ("Source Region,Destination Region,RTT (ms)", "41.3 228 201.5"),
         ("Src,Dst,rttMs", "41.3 228 201.5"),
+        ("Src,Dst,rtt_mSec", "41.3 228 201.5"),
+        ("from,to,p50_ms", "41.3 228 201.5"),
+        ("sending_region,receiving_region,milliseconds", "41.3 228 201.5"),
+        ("u,v,Mean (us)", "41300 228000 201500"),
+        ("from,to,p50_ms,rtt_ms", "1,41.3 1,228 1,201.5"),
         ("Origin,Peer,Round-trip time (msec)", "41.3 228 201.5"),
         ("source_ip,target_ip,Ping", "41.3 228 201.5"),
         ("site_a,site_b,rtt", "41.3 228 201.5"),
@@ -197,6 +231,19 @@ def test_a_unit_that_stands_in_no_column_is_noted() -> None:
         assert rtt(f"{corner},a,b\na,0,180\nb,180,0\n") == {("a", "b"): 0.18}
     assert "--unit" in notes("city us,a,b\na,0,4\nb,4,0\n")
     assert "--unit" in notes("x (ticks),a,b\na,0,4\nb,4,0\n")
+    for comment in ("values are microseconds", "us", "RTT, us", "median rtt us", "rtt_us", "usecs"):
+        assert "--unit us" in notes(f"# {comment}\nx,a,b\na,0,180\nb,180,0\n")
+    for comment in (
+        "in us-east-1",
+        "from the US",
+        "a ping every 200 msec",
+        "10 seconds each",
+        "ms",
+    ):
+        assert not made(f"# {comment}\nx,a,b\na,0,180\nb,180,0\n").notes
+    caption = "RTT in microseconds:\n\n| | a | b |\n|-|-|-|\n| a | | 180 |\n| b | 180 | |\n"
+    assert "--unit us" in notes(caption)
+    assert "--one-way" in notes("# one-way delays\nx,a,b\na,0,18\nb,18,0\n")
     assert not made("from,to,rtt_ms\na,b,0.0413\n").notes
 
 
@@ -231,6 +278,8 @@ def test_directions_that_are_alike_stay_one_link_and_the_unknown_is_noted() -> N
         "ms\ta\tb\tc\na\t0\t1.234\t31,5\nb\t1.234\t0\t1.260\nc\t31,5\t1.260\t0\n",
         'ms,a,b,c\na,0,"1,234",31.5\nb,"1,234",0,"1,260"\nc,31.5,"1,260",0\n',
         "ms;a;b;c\na;0;1 234;31,5\nb;1 234;0;1 260,0\nc;31,5;1 260;0\n",
+        "ms\ta\tb\tc\na\t0\t1\u00a0234,0\t31,5\nb\t\t0\t1\u00a0260\nc\t\t\t0\n",
+        "ms\ta\tb\tc\na\t0\t1 234\t31,5\nb\t1 234\t0\t1 260\nc\t31,5\t1 260\t0\n",
         "ms;a;b;c\na;0;1'234;31.5\nb;1'234;0;1'260\nc;31.5;1'260;0\n",
         "from\tto\trtt\na\tb\t1,234 ms\na\tc\t31.5 ms\nb\tc\t1.26 s\n",
         "from\tto\trtt\na\tb\t1,234.0\na\tc\t31.5\nb\tc\t1,260\n",
@@ -261,6 +310,8 @@ def test_decimals_that_nothing_decides_are_refused_with_both_readings() -> None:
         ";Seoul, Korea;Lima, Peru, SA\nSeoul, Korea;0;321,0\nLima, Peru, SA;321,0;0\n",
         "| |Seoul, Korea|Lima, Peru, SA|\n|-|-|-|\n|Seoul, Korea| |321|\n|Lima, Peru, SA| | |\n",
         'x,"Seoul, Korea","Lima, Peru, SA"\n"Seoul, Korea",,321\n"Lima, Peru, SA",321,\n',
+        "               Seoul, KR   Lima, PE\nSeoul, KR       0         321\nLima, PE  321   0\n",
+        "from       to            rtt\nNew York   Los Angeles   321\n",
     ],
 )
 def test_what_separates_cells_may_stand_in_names(text: str) -> None:
@@ -301,6 +352,19 @@ def test_words_that_mean_two_things_are_noted() -> None:
     assert not made(long("from,to,rtt")).notes
 
 
+def test_delays_that_are_given_once_a_pair_are_those_of_both_directions() -> None:
+    text = long("source,target,latency,loss", "20650us,1% 114000us,0% 100750us,0%")
+    assert rtt(text, one_way=True) == TRIPLE
+    assert "both directions" in notes(text, one_way=True)
+    (link, *_) = plan(text, one_way=True).wan_links
+    assert link.forward.loss == link.backward.loss == 0.01
+    assert rtt(long("from,to,owd_ms", "20.65 114 100.75")) == TRIPLE
+    assert rtt("owd,a,b,c\na,0,1,2\nb,,0,3\nc,,,0\n") == {
+        **{("a", "b"): 2, ("a", "c"): 4, ("b", "c"): 6}
+    }
+    assert "1 figure is missing: b to a" in refusal("owd,a,b,c\na,,1,2\nb,,,3\nc,2,3,\n")
+
+
 def test_places_that_are_nothing_apart_are_noted() -> None:
     text = ",oslo,rome,lima\noslo,0,41.3,0\nrome,41.3,0,201.5\nlima,0,201.5,0\n"
     assert "1 pair of different places is 0 ms apart" in notes(text)
@@ -322,6 +386,20 @@ def test_a_lost_probe_is_a_missing_figure(cell: str) -> None:
     assert rtt(text, default=Duration(10**8))["a", "c"] == 100
     assert "2 lost probes" in notes(text, default=Duration(10**8))
     assert rtt(text.replace(cell, "9", 1))["a", "c"] == 9
+
+
+def test_figures_that_are_not_exact_are_read_and_bounds_are_not() -> None:
+    web = "Region\tUS East (N. Virginia)\tEU\nUS East (N. Virginia)\t<1\t~75\nEU\t≈77 ms\tself\n"
+    assert list(rtt(web).values()) == [76]
+    assert "`~75`" in notes(web) and "`<1`" in notes(web)
+    assert "is a bound" in refusal("x,a,b\na,0,<1\nb,<1,0\n")
+    assert "`9..9` is not a number" in refusal("x,a,b\na,0,9..9\nb,9.5,0\n")
+
+
+def test_names_that_differ_in_spaces_or_capitals_are_those_of_one_place() -> None:
+    assert rtt("x,New York,Oslo\nNew\u00a0York,0,70\noslo,70,0\n") == {("new-york", "oslo"): 70}
+    lines = "from,to,rtt\nOslo,Rome,40\nOslo,oslo,1\nRome,oslo,41\n"
+    assert "`Oslo` and `oslo` are different places" in notes(lines)
 
 
 PING = """from,to,rtt_min_ms,rtt_avg_ms,rtt_max_ms,rtt_mdev_ms
@@ -382,6 +460,7 @@ def test_units_behind_the_places_are_units() -> None:
 
 
 def test_a_comment_can_name_the_places() -> None:
+    assert rtt("# oslo, rome, lima\n0 41.3 228\n41.3 0 201.5\n228 201.5 0\n") == TRIPLE
     assert rtt("# oslo rome lima\n0 41.3 228\n41.3 0 201.5\n228 201.5 0\n") == TRIPLE
     assert rtt("#,rome,oslo\noslo,41.3,0\nrome,0,41.3\n") == {("oslo", "rome"): 41.3}
 
@@ -407,6 +486,16 @@ def test_repeated_lines_are_their_median() -> None:
         "Oslo | | 41000 | 228500\nRome | 42000 | | 202000\nLima | | | **–**\n\nThe end.\n",
         " rtt | oslo | rome | lima \n-----+-----+-----+-----\n oslo | | 41.5 | 228.5\n"
         " rome | | | 202\n lima | | | \n",
+        "from | to | rtt_ms\n-----+-----+----\noslo | rome | 41.5\noslo | lima | 228.5\n"
+        "rome | lima | 202\n(3 rows)\n",
+        "+----+------+------+------+\n| ms | Oslo | Rome | Lima |\n+====+======+======+======+\n"
+        "|Oslo| 0 | 41.5 | 228.5 |\n+----+------+------+------+\n|Rome| 41.5 | 0 | 202 |\n"
+        "+----+------+------+------+\n|Lima| 228.5 | 202 | 0 |\n+----+------+------+------+\n",
+        "┌────┬──────┬──────┬──────┐\n│ ms │ Oslo │ Rome │ Lima │\n├────┼──────┼──────┼──────┤\n"
+        "│Oslo│ 0 │ 41.5 │ 228.5 │\n│Rome│ 41.5 │ 0 │ 202 │\n│Lima│ │ │ │\n"
+        "└────┴──────┴──────┴──────┘\n",
+        "| RTT<br>(us) | Oslo | Rome | Lima |\n|-|-|-|-|\n| Oslo | | 41500<sup>1</sup> | 228500 |\n"
+        "| Rome | | | 202&nbsp;ms |\n| Lima | | | |\n",
         "| from | to | rtt_ms |\n|---|---|---|\n| Oslo | Rome | `41.5` |\n| Oslo | Lima | 228.5 |\n"
         "| Rome | Lima | 202 |\n",
     ],

@@ -126,7 +126,7 @@ def test_names_become_host_names_and_what_is_odd_is_told() -> None:
         ("x,a,b\na,,inf\n", "1 figure is missing"),
         ("x,a,b\na,,2e6\n", "matrix.csv:2: from a to b: `2e6` is longer than 1800s"),
         ("x,a,b\na,4,1\nb,1,2\n", "matrix.csv:2: from a to b: 1 ms is less than the 3 ms"),
-        ("from,to,speed\na,b,1\n", "matrix.csv:1: one column has the figures, not none"),
+        ("from,to,speed\na,b,1\n", "matrix.csv:1: none of the columns (`speed`)"),
         ("from,to,rtt\na\n", "matrix.csv:2: 3 cells are wanted here"),
         ("from,to,rtt,loss\na,b,1,5\n", "matrix.csv:2: from a to b: `5` is outside 0..1"),
         ("from,to,rtt,jitter\na,b,1,5\n", "matrix.csv:2: from a to b: a jitter of 5 ms is more"),

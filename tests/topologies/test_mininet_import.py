@@ -198,6 +198,19 @@ def test_a_script_of_the_editors_is_read_up_to_where_it_starts() -> None:
 
 
 @with_mininet
+def test_a_class_of_mininets_library_that_a_script_imports_is_not_its_network() -> None:
+    source = """
+from mininet.net import Mininet
+from mininet.topo import LinearTopo
+
+def network():
+    return Mininet(topo=LinearTopo(4))
+"""
+    assert len(made(source, "net.py").topology.sites) == 4
+    assert len(made(source, "net.py:LinearTopo,3").topology.sites) == 3
+
+
+@with_mininet
 def test_a_function_takes_the_arguments_that_follow_its_name() -> None:
     source = IMPERATIVE.replace("def network()", "def network(ms)").replace('"30ms"', 'f"{ms}ms"')
     source = source.partition("if __name__")[0]

@@ -17,7 +17,7 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.figures import TIME, Parser
 from wanlat.topologies.formats.containerlab import with_rate
 from wanlat.topologies.formats.network import Options, Place, Places, Way, places_topology
-from wanlat.topologies.formats.yaml_documents import documents
+from wanlat.topologies.formats.yaml_documents import documents, mapping
 from wanlat.topologies.imported import Imported
 from wanlat.topologies.units import QuantityError
 from wanlat.topologies.wording import listing, show
@@ -29,9 +29,9 @@ _READ = {"delay", "loss", "duplicate", "corrupt", "rate", "bandwidth"}
 
 def is_network(document: Mapping[str, Any]) -> bool:
     """Whether a document has what is read here."""
-    return document.get("kind") == _KIND or (
-        document.get("kind") == "Schedule" and "networkChaos" in (document.get("spec") or {})
-    )
+    spec = document.get("spec")
+    is_scheduled = isinstance(spec, dict) and "networkChaos" in spec
+    return document.get("kind") == _KIND or (document.get("kind") == "Schedule" and is_scheduled)
 
 
 def read(path: Path, options: Options) -> Imported:
@@ -43,10 +43,12 @@ def read(path: Path, options: Options) -> Imported:
     for document in documents(path):
         if not isinstance(document, dict) or not is_network(document):
             continue
-        name = str((document.get("metadata") or {}).get("name") or "without a name")
-        outer: dict[str, Any] = document.get("spec") or {}
-        spec: dict[str, Any] = outer.get("networkChaos") or outer
+        metadata = mapping(document.get("metadata"), f"{path}: metadata of a {_KIND}")
+        name = str(metadata.get("name") or "without a name")
         where = f"{path}: {_KIND} {name}"
+        spec = mapping(document.get("spec"), f"{where}: spec")
+        if document.get("kind") != _KIND:
+            spec = mapping(spec.get("networkChaos"), f"{where}: spec.networkChaos")
         if spec.get("action") == "partition":
             notes.append(f"{name} cuts its pods off, which is no network: the fault `partition`")
             continue
@@ -122,9 +124,15 @@ def _way(spec: Mapping[str, Any], left_out: dict[str, None]) -> Way:
     def share(key: str) -> float:
         return read.loss(str(parts.get(key, {}).get(key, "0")), 100).value
 
-    delay = parts.get("delay", {})
-    delay_ns = read.time_ns(str(delay.get("latency", "0")), TIME["ns"])
-    jitter_ns = min(read.time_ns(str(delay.get("jitter", "0")), TIME["ns"]), delay_ns)
+    def time_ns(key: str) -> int:
+        text = str(parts.get("delay", {}).get(key, "0"))
+        value, unit = read.number(text)
+        if value and not unit:
+            raise QuantityError(f"{key} {show(text)} has no unit; write it as `10ms`")
+        return read.time_ns(text, TIME["ms"])
+
+    delay_ns = time_ns("latency")
+    jitter_ns = min(time_ns("jitter"), delay_ns)
     rates = [
         _rate(str(parts[key]["rate"]))
         for key in ("rate", "bandwidth")

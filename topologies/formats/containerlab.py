@@ -25,7 +25,7 @@ from wanlat.topologies.formats.network import (
     hosts_document,
     places_topology,
 )
-from wanlat.topologies.formats.yaml_documents import documents
+from wanlat.topologies.formats.yaml_documents import documents, mapping
 from wanlat.topologies.imported import Imported, host_names, imported
 from wanlat.topologies.netem import ORDERING_RATE_32_BPS
 from wanlat.topologies.text_files import UnreadableFile, read_text
@@ -46,11 +46,18 @@ def read(path: Path, options: Options) -> Imported:
     """The topology of a lab. Raises UserError, also where its links have no impairments."""
     document = next(part for part in documents(path) if isinstance(part, dict))
     inner = document["topology"]
-    nodes = {name: own or {} for name, own in (inner.get("nodes") or {}).items()}
+    nodes = {
+        name: mapping(own, f"{path}: topology.nodes.{name}")
+        for name, own in mapping(inner["nodes"], f"{path}: topology.nodes").items()
+    }
+    linked = inner.get("links") or []
+    if not isinstance(linked, list):
+        raise UserError(f"{path}: topology.links is {show(linked)}, and no list")
     notes: list[str] = []
-    links = list(_links(path, inner.get("links") or [], nodes, notes))
+    links = list(_links(path, linked, nodes, notes))
     ways = _ways(path, document, nodes, links, options, notes)
-    kinds = {name: _kind(inner, own) for name, own in nodes.items()}
+    defaults = mapping(inner.get("defaults"), f"{path}: topology.defaults")
+    kinds = {name: _kind(defaults, own) for name, own in nodes.items()}
     routers = [name for name, own in nodes.items() if _forwards(own)]
     hosts = [
         name
@@ -71,7 +78,7 @@ def read(path: Path, options: Options) -> Imported:
         return places_topology(graph, replace(options, name=name))
     others = [node for node in ways if node not in hosts]
     notes.append(
-        f"nodes with one link are hosts; the others forward, and no store runs there:"
+        "nodes with one link are hosts; the others forward, and no store runs there:"
         f" {listing(others, at_most=8)}"
     )
     groups = [str(nodes[node].get("group") or "") for node in others]
@@ -89,8 +96,8 @@ def _forwards(node: Mapping[str, Any]) -> bool:
     return isinstance(sysctls, dict) and str(sysctls.get("net.ipv4.ip_forward")) == "1"
 
 
-def _kind(inner: Mapping[str, Any], node: Mapping[str, Any]) -> str:
-    return str(node.get("kind") or (inner.get("defaults") or {}).get("kind") or "")
+def _kind(defaults: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    return str(node.get("kind") or defaults.get("kind") or "")
 
 
 def _links(

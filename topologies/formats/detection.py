@@ -83,7 +83,10 @@ _KEYS: Mapping[frozenset[str], str] = {
     ),
 }
 _ROOTS = {
-    **dict.fromkeys(("html", "HTML"), "a web page (HTML). Save its table as CSV: " + _TABLE),
+    **dict.fromkeys(
+        ("html", "HTML", "body", "div", "table", "TABLE", "thead", "tbody", "tr", "TR"),
+        "a web page (HTML). Save its table as CSV: " + _TABLE,
+    ),
     "svg": "a picture (SVG). Figures have to be text: " + _TABLE,
     "shadow": "a configuration of Shadow 1. Put its <graphml> into a file of its own",
     "gexf": "a graph in GEXF. Save it as GraphML (Gephi: File, Export)",
@@ -148,15 +151,18 @@ def _data(path: Path) -> Reader | None:
     """The reader of a file of YAML or JSON, by its keys; None where it may still be a table."""
     is_named = path.suffix.lower() in (".yaml", ".yml", ".json")
     try:
-        mappings = [document for document in documents(path) if isinstance(document, dict)]
+        every = documents(path)
     except UserError:
         if is_named:
             raise
         return None
+    mappings = [document for document in every if isinstance(document, dict)]
     if any(chaos_mesh.is_network(document) for document in mappings):
         return chaos_mesh.read
     first: dict[str, Any] = mappings[0] if mappings else {}
     inner = first.get("topology")
+    if isinstance(inner, dict) and isinstance(inner.get("nodes"), list):
+        raise _is(path, "a project of GNS3's, and its links have no delays. " + _TABLE.capitalize())
     if isinstance(inner, dict) and "nodes" in inner and "sites" not in inner:
         return containerlab.read
     for keys, what in _KEYS.items():
@@ -164,7 +170,8 @@ def _data(path: Path) -> Reader | None:
             raise _is(path, what.format(file=path, kind=short(str(first.get("kind")))))
     if not is_named and path.suffix:
         return None
-    present = listing(map(show, first), at_most=5) or "no keys"
+    is_list = bool(every) and not mappings
+    present = "a list" if is_list else listing(map(show, first), at_most=5) or "no keys"
     raise _is(
         path, f"YAML or JSON with {present}, and no format that is read. {_TABLE.capitalize()}"
     )

@@ -22,11 +22,17 @@ from wanlat.topologies.limits import MAX_SITES
 from wanlat.topologies.units import QuantityError
 from wanlat.topologies.wording import did_you_mean, listing, show
 
+_ATTRIBUTES = {
+    *("origin", "dest", "latency", "jitter", "drop", "upload", "download", "network"),
+}
+_HALF = 0.5  # of all packets: hardly meant, unless a percentage is
+
 
 def read(path: Path, options: Options) -> Imported:
     """The topology of an experiment. Raises UserError with the line that is wrong."""
     root = parse(path, LARGEST_FILE)
     notes: list[str] = []
+    unknown: dict[str, None] = {}
     nodes: dict[str, list[str]] = {}  # of each service its replicas, of each bridge itself
     services: list[str] = []
     for group, kind in (("services", "service"), ("bridges", "bridge")):
@@ -40,6 +46,11 @@ def read(path: Path, options: Options) -> Imported:
     ways: dict[str, dict[str, Way]] = {node: {} for group in nodes.values() for node in group}
     for link in _all(root, "links", "link"):
         _add(path, link, nodes, ways, options)
+        unknown |= dict.fromkeys(link.attributes.keys() - _ATTRIBUTES)
+    if unknown:
+        notes.append(f"left out, as Kollaps has no such attribute: {listing(unknown, at_most=8)}")
+    if any(way.loss >= _HALF for ends in ways.values() for way in ends.values()):
+        notes.append("links lose half of the packets or more: `drop` is a fraction, and 0.01 is 1%")
     linked = {far for ends in ways.values() for far in ends} | {
         a for a, ends in ways.items() if ends
     }

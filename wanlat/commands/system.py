@@ -21,8 +21,6 @@ from wanlat.topologies.wording import show as show_text
 if TYPE_CHECKING:
     from wanlat.systems.base import System
 
-"""Of the cluster that `check` starts, where the definition has room for them."""
-
 app = App("List, show and install the systems under test.")
 
 
