@@ -14,9 +14,10 @@ from pathlib import Path
 from threading import Event
 
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.remarks import stated_round_trip, stated_unit
 from wanlat.topologies.text_files import UnreadableFile, read_text
 from wanlat.topologies.units import Duration, QuantityError
-from wanlat.topologies.wording import printable
+from wanlat.topologies.wording import printable, short
 
 LARGEST_FILE = 64 * 2**20
 MOST_VALUES = 10_000_000
@@ -39,17 +40,23 @@ class Replayed:
     is_whole: bool
 
 
-def read(path: Path) -> list[Duration]:
+def read(path: Path, *, key: str | None = None) -> list[Duration]:
     """The values in a file, one a line: `25` (milliseconds), `25ms`, `800us`; `#` begins a comment.
 
-    Raises UserError with the line of the first that is none.
+    ``key``: `delay` or `rtt`, where that was given; without it they are delays. Raises UserError
+    with the line of the first that is none, and for a comment by which they are something else.
     """
     file = printable(str(path))
     values: list[Duration] = []
+    comments: list[str] = []
+    bare = ""
     try:
         lines = read_text(path, "a file of delays", LARGEST_FILE).split("\n")
         for number, line in enumerate(lines, start=1):
-            if text := line.partition("#")[0].strip():
+            value, _, comment = line.partition("#")
+            comments += [comment.strip()] if comment else []
+            if text := value.strip():
+                bare = bare or (text if _BARE.fullmatch(text) else "")
                 try:
                     values.append(_duration(text))
                 except QuantityError as problem:
@@ -60,6 +67,16 @@ def read(path: Path) -> list[Duration]:
         count = "no values" if not values else f"{len(values)} values"
         raise UserError(
             f"{file} has {count}; a line has one, such as `25` (ms), from 1 to 10 million"
+        )
+    if bare and (unit := stated_unit(comments)):
+        raise UserError(
+            f"{file}: a comment names {unit}, and numbers without a unit are milliseconds; write"
+            f" the unit behind each, as `{bare}{unit}`"
+        )
+    if key is None and (stated := stated_round_trip(comments)):
+        raise UserError(
+            f"{file}: a comment says round trips ({short(stated)}); `rtt=FILE` replays these,"
+            " `delay=FILE` delays of one direction"
         )
     return values
 

@@ -497,7 +497,7 @@ class _Reader:
         for number, row in rows[1:]:
             cells = dict(zip(header, row, strict=False))
             a, b = (_spaced(cells.get(own.name, "")) for own in two)
-            if len(row) > len(header) or not a or not b:
+            if len(row) > len(header) or {a.lower(), b.lower()} & _NOWHERE:
                 text = f"{len(header)} cells are wanted here, the first line's, with two places"
                 self.mistakes.append((number, text))
                 continue
@@ -542,11 +542,16 @@ class _Reader:
     def _factor_of(self, key: str, texts: Mapping[str, str]) -> int:
         """The same in one line, which may have a cell with the unit. Raises QuantityError."""
         unit = texts.get("unit", "")
-        if not unit or (own := self.columns.get(key)) is None or own.factor is not None:
+        if not unit or (own := self.columns.get(key)) is None:
             return self._factor(key)
         if unit_word(unit) not in TIME:
             raise QuantityError(f"{show(unit)} is not a unit of time (ns, us, ms or s)")
-        return TIME[unit_word(unit)]
+        factor = TIME[unit_word(unit)]
+        if own.factor not in (None, factor):
+            raise QuantityError(
+                f"the unit is {show(unit)} here, and column {show(own.name)} has one"
+            )
+        return factor
 
     def _enter_all(self, cells: Sequence[_Cells]) -> None:
         """Every entry, and the median of those that are given more than once."""
@@ -759,6 +764,9 @@ def _is_headless(rows: Sequence[Row]) -> bool:
         len(row) == 3 and not is_figure(row[0]) and not is_figure(row[1]) and is_figure(row[2])
         for _, row in rows
     )
+
+
+_NOWHERE = {"", "-", "–", "—", "--", "n/a", "nan", "null", "none", "?"}
 
 
 def _spaced(name: str) -> str:

@@ -19,19 +19,26 @@ _UNIT = re.compile(
     r"|(?<!\d)(?<!\d )\b([uµμn]secs?|micro-?sec\w*|nano-?sec\w*)\b",
     re.IGNORECASE,
 )
+_ONE_WAY = {"oneway", "owd", "half"}
 
 
 def stated_unit(lines: Iterable[str]) -> str | None:
-    """A unit other than ms that a line gives for the figures."""
-    for line in lines:
-        for match in _UNIT.finditer(line):
-            word = (match[1] or match[2]).replace("-", "")
-            factor = TIME.get(unit_word(word))
-            if factor not in (None, TIME["ms"]) and word != "US":
-                return UNITS[factor or 1]
-    return None
+    """The unit that the lines give for the figures, if it is another than ms; of several none."""
+    units = [
+        (match[1] or match[2]).replace("-", "") for text in lines for match in _UNIT.finditer(text)
+    ]
+    factors = {TIME.get(unit_word(unit)) for unit in units if unit != "US"} - {None}
+    (factor,) = factors if len(factors) == 1 else (None,)
+    return None if factor in (None, TIME["ms"]) else UNITS[factor or 1]
+
+
+def stated_round_trip(lines: Iterable[str]) -> str | None:
+    """The line by which the figures are round trips, and nothing of one direction."""
+    round_trips = {"rtt", "rtts", "roundtrip"}
+    own = ((line, set(words(line))) for line in lines)
+    return next((line for line, has in own if has & round_trips and not has & _ONE_WAY), None)
 
 
 def stated_one_way(lines: Iterable[str]) -> str | None:
     """The line by which the figures are of one direction."""
-    return next((line for line in lines if {"oneway", "owd"} & set(words(line))), None)
+    return next((line for line in lines if _ONE_WAY & set(words(line))), None)

@@ -129,6 +129,8 @@ def test_places_may_be_named_by_numbers(text: str, names: set[str]) -> None:
         "from,to,rtt (1e-6 s)\na,b,10\n",
         "from,to,rtt_deci_seconds\na,b,10\n",
         "from,to,avg_ms,p99_ms\na,b,10,20\n",
+        "from,to,rtt_ms,unit\na,b,10,us\n",  # which of the two?
+        "from,to,rtt_ms\na,b,10\nNaN,b,12\n",
         "from,to,time_s\na,b,10\n",
         "x,y,rtt\n0,1,3\n1,0,3\n0,2,0\n",
         "Loss (%),a,b\na,0,1\nb,1,0\n",  # other matrices than of times
@@ -238,6 +240,7 @@ def test_a_unit_that_stands_in_no_column_is_noted() -> None:
         "from the US",
         "a ping every 200 msec",
         "10 seconds each",
+        "t in s, RTT in ms",
         "ms",
     ):
         assert not made(f"# {comment}\nx,a,b\na,0,180\nb,180,0\n").notes

@@ -246,7 +246,7 @@ def change(
     trace: Annotated[
         str | None,
         o.option(
-            "[rtt=]FILE",
+            "[delay=|rtt=]FILE",
             "Replay delays (or RTTs) over time: a value a line, in ms or with a unit",
         ),
     ] = None,
@@ -292,11 +292,12 @@ def _replay(
     """Replay a file of delays, or of RTTs, on a running lab, until it is over or interrupted."""
     from wanlat.emulator.replay import read, replay
 
-    key, separator, file = trace.partition("=")
-    key, file = (key, file) if separator and key in ("delay", "rtt") else ("delay", trace)
+    given, separator, file = trace.partition("=")
+    is_given = bool(separator) and given in ("delay", "rtt")
+    key, file = (given, file) if is_given else ("delay", trace)
     if {"delay", "rtt"} & settings.keys():
         raise UserError(f"The delay is the trace's; leave out {shown(' '.join(settings))}.")
-    values = read(Path(file))
+    values = read(Path(file), key=key if is_given else None)
     # It ends between two changes, not within one: what is in force is known then.
     with client.find(lab) as running, reporter() as report, deferred_interruptions() as stopping:
         extremes = [{**settings, key: str(value)} for value in (min(values), max(values))]
