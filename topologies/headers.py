@@ -205,8 +205,8 @@ def column(name: str, *, is_figure: bool = False) -> Column:
         return Column(name, role, words=tuple(own))
     units = {TIME[word] for word in own if word in TIME}
     unknown = [word for word in own if word not in _KNOWN and not word.isdecimal()]
-    if len(units) == 1:
-        unknown = []
+    if len(units) == 1 and not (unknown and re.search(r"(?<![A-Za-z])US(?![A-Za-z])", name)):
+        unknown = []  # `US` beside another word may be a country
     elif units:
         unknown = [word for word in own if word in TIME]
     factor = units.pop() if len(units) == 1 else None
