@@ -24,6 +24,7 @@ _PLACE = {
     *("region", "site", "host", "hostname", "node", "city", "name", "datacenter", "datacentre"),
     *("dc", "zone", "az", "location", "place", "pop", "country", "router", "machine", "ip", "addr"),
     *("address", "id", "label", "vm", "instance", "rack", "as", "asn", "point", "endpoint"),
+    *("data", "center", "centre", "cluster", "availability"),
 }
 _ROUND_TRIP = {
     *("rtt", "rtts", "ping", "pings", "roundtrip", "rtd", "srtt", "minrtt", "avgrtt", "maxrtt"),

@@ -208,6 +208,7 @@ def test_a_unit_in_a_columns_name_is_taken(name: str) -> None:
         ("from,to,p50_ms", "41.3 228 201.5"),
         ("sending_region,receiving_region,milliseconds", "41.3 228 201.5"),
         ("u,v,Mean (us)", "41300 228000 201500"),
+        ("Source Data Center,Destination Data Center,RTT", "41.3 228 201.5"),
         ("from,to,p50_ms,rtt_ms", "1,41.3 1,228 1,201.5"),
         ("Origin,Peer,Round-trip time (msec)", "41.3 228 201.5"),
         ("source_ip,target_ip,Ping", "41.3 228 201.5"),
