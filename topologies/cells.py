@@ -7,6 +7,7 @@ cells, and most of them figures; not by the first line, since names may hold com
 from __future__ import annotations
 
 import csv
+import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -127,4 +128,4 @@ def _plain(cell: str) -> str:
     text = _TAG.sub(" ", _LINK.sub(r"\1", cell)).strip()
     while (bare := _MARKS.sub(r"\2", text)) != text:
         text = bare
-    return re.sub(r"\\([\\|*_`#-])", r"\1", text.replace("&nbsp;", " ")).strip()
+    return re.sub(r"\\([\\|*_`#-])", r"\1", html.unescape(text)).strip()

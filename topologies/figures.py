@@ -50,6 +50,7 @@ _FIGURE = re.compile(
 )
 # At most one kind of thousands and one decimal part: `10.0.0.1` is an address.
 _NUMBER = re.compile(rf"\d+[.,]?\d*|[.,]\d+|\d{{1,3}}([.,{_GROUP}])\d{{3}}(\1\d{{3}})*([.,]\d*)?")
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _RATE = re.compile(r"([kmgt]?)(bits?|bps|b|bytes?)(/s|/sec|ps|/second|psec)?", re.IGNORECASE)
 _LONGEST_NS = 1800 * 10**9
 
@@ -67,6 +68,8 @@ def is_lost(cell: str) -> bool:
 
 def is_missing(cell: str) -> bool:
     """Whether a cell has no figure, lost probes among them."""
+    if _PLAIN.fullmatch(cell):
+        return False
     return (cell.lower().rstrip(".") or cell) in _MISSING or is_lost(cell)
 
 
@@ -81,6 +84,8 @@ def _match(cell: str) -> re.Match[str] | None:
 
 def is_figure(cell: str) -> bool:
     """Whether a cell is a number, with a unit of time or a percent sign or without."""
+    if _PLAIN.fullmatch(cell):
+        return True
     match = _match(cell)
     return (
         match is not None
@@ -110,7 +115,7 @@ def decimal_point(
     proof: dict[str, tuple[int, str]] = {}
     unclear: dict[str, tuple[int, str]] = {}
     for line, cell in cells:
-        match = _match(cell)
+        match = _match(cell) if "," in cell or "." in cell else None
         number = match[2].rstrip(_GROUP) if match else ""
         if match and ("," in number or "." in number) and _NUMBER.fullmatch(number):
             mark, is_proof = _evidence(number, bool(match[3]))
@@ -157,6 +162,8 @@ class Parser:
 
     def number(self, cell: str) -> tuple[Decimal, str]:
         """The number in a cell and the unit behind it, as written. Raises QuantityError."""
+        if self.point == "." and _PLAIN.fullmatch(cell):  # as nearly all are
+            return Decimal(cell), ""
         match = _match(cell)
         if match is None and cell[:1] in "<>≤≥":
             raise QuantityError(f"{show(cell)} is a bound, and no figure; write the figure")

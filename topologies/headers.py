@@ -24,6 +24,7 @@ _PLACE = {
     *("region", "site", "host", "hostname", "node", "city", "name", "datacenter", "datacentre"),
     *("dc", "zone", "az", "location", "place", "pop", "country", "router", "machine", "ip", "addr"),
     *("address", "id", "label", "vm", "instance", "rack", "as", "asn", "point", "endpoint"),
+    *("data", "center", "centre", "cluster", "availability"),
 }
 _ROUND_TRIP = {
     *("rtt", "rtts", "ping", "pings", "roundtrip", "rtd", "srtt", "minrtt", "avgrtt", "maxrtt"),
@@ -205,8 +206,8 @@ def column(name: str, *, is_figure: bool = False) -> Column:
         return Column(name, role, words=tuple(own))
     units = {TIME[word] for word in own if word in TIME}
     unknown = [word for word in own if word not in _KNOWN and not word.isdecimal()]
-    if len(units) == 1:
-        unknown = []
+    if len(units) == 1 and not (unknown and re.search(r"(?<![A-Za-z])US(?![A-Za-z])", name)):
+        unknown = []  # `US` beside another word may be a country
     elif units:
         unknown = [word for word in own if word in TIME]
     factor = units.pop() if len(units) == 1 else None

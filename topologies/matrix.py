@@ -95,15 +95,16 @@ def read(
     unit: Unit | None = None,
     figures: str | None = None,
     point: Point | None = None,
+    places: int | Sequence[str] | None = None,
 ) -> Matrix:
     """Read a matrix. Figures without a unit of their own are in `unit`, by default milliseconds.
 
     `one_way`: the figures are delays in one direction, not round trips; a column that is named
     `delay…` or `owd…` has them as well. `figures` is the name of the column that has them, `point`
-    what the decimals follow (by default what the figures show). MatrixError lists every mistake,
-    each with its line.
+    what the decimals follow (by default what the figures show). Of `places` alone, or of so many of
+    the first, there are entries, and mistakes. MatrixError lists every mistake, each with its line.
     """
-    reader = _Reader(Matrix(printable(str(path))), unit, figures, point, one_way)
+    reader = _Reader(Matrix(printable(str(path))), unit, figures, point, one_way, places)
     try:
         reader.read(split(read_text(Path(path), "a CSV file", _LARGEST_FILE)))
     except UnreadableFile as problem:
@@ -120,6 +121,7 @@ class _Reader:
     wanted: str | None
     point: Point | None
     one_way: bool
+    places: int | Sequence[str] | None
     separator: str = ","
     is_long: bool = False
     is_unnamed: bool = False
@@ -182,6 +184,7 @@ class _Reader:
             self._fail(rows[0][0], f"--column is for tables of lines: {_LONG}")
         line, across, body = self._headed(rows)
         down = [row[0] for _, row in body if row]
+        self._check_triangle(line, across, body)
         # A table of two groups: clients down, servers across.
         is_rectangle = not {*map(str.casefold, down)} & {*map(str.casefold, across)} and (
             len(down) > 1 or not any(closest(name, across) for name in down)
@@ -235,6 +238,24 @@ class _Reader:
             self.made.notes.append(
                 f"{listing(map(show, without), at_most=5)} have no row of their own; leave out"
                 " columns that are no places"
+            )
+
+    def _check_triangle(self, line: int, across: Sequence[str], body: Sequence[Row]) -> None:
+        """Refuse rows that get shorter: their figures do not stand below their columns."""
+        rows = [[*row[1:]] for _, row in body]
+        for row in rows:
+            while row and not row[-1]:
+                row.pop()
+        lengths, count = [len(row) for row in rows if row], len(across)
+        has_diagonal = all(row and is_figure(row[0]) and not _has_length(row[0]) for row in rows)
+        is_shifted = lengths == [*range(count - 1, 0, -1)] or (
+            has_diagonal and lengths == [*range(count, 0, -1)]
+        )
+        if count > 2 and is_shifted and all(row[0] for row in rows if row):
+            self._fail(
+                line,
+                "each row has a figure less than the one above, as a triangle of which the figures"
+                " do not stand below their columns; leave cells empty in front of them",
             )
 
     def _check_rectangle(self, line: int, across: list[str], body: Sequence[Row]) -> None:
@@ -556,6 +577,10 @@ class _Reader:
     def _enter_all(self, cells: Sequence[_Cells]) -> None:
         """Every entry, and the median of those that are given more than once."""
         parser = Parser(self.point or self._decimal_point(cells))
+        if self.places is not None:
+            first = self.made.names[: self.places] if isinstance(self.places, int) else self.places
+            taken = {*first}
+            cells = [cell for cell in cells if cell[1] in taken and cell[2] in taken]
         measured: dict[tuple[str, str], list[Entry]] = {}
         partial: dict[tuple[str, str], Entry] = {}  # a line that has all but the figure
         for line, a, b, texts in cells:
@@ -618,8 +643,8 @@ class _Reader:
                 values[key] = parser.rate(cell, self.columns[key].factor or 0)
             else:
                 values[key] = parser.time_ns(cell, self._factor_of(key, texts))
-                if key == "ns" and not texts.get("unit") and not parser.number(cell)[1]:
-                    self.has_bare = True
+                if key == "ns" and not self.has_bare and not texts.get("unit"):
+                    self.has_bare = not parser.number(cell)[1]
                 self.rounded += [cell] if is_rounded(cell) else []
         if "jitter_ns" in values and self.columns["jitter_ns"].role == "deviation":
             both = 6 if self.made.meaning == "rtt" else 3

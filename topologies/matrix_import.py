@@ -46,7 +46,7 @@ def import_matrix(
 
     UserError (MatrixError for what is in the file) lists every mistake.
     """
-    matrix = read(path, one_way=one_way, unit=unit, figures=column, point=decimal)
+    matrix = read(path, one_way=one_way, unit=unit, figures=column, point=decimal, places=places)
     _select(matrix, places)
     _mirror(matrix)
     entries, is_rtt = matrix.entries, matrix.meaning == "rtt"

@@ -130,6 +130,9 @@ def test_places_may_be_named_by_numbers(text: str, names: set[str]) -> None:
         "from,to,rtt_deci_seconds\na,b,10\n",
         "from,to,avg_ms,p99_ms\na,b,10,20\n",
         "from,to,rtt_ms,unit\na,b,10,us\n",  # which of the two?
+        "from,to,rtt US-EU\na,b,100\n",
+        "x,a,b,c\na,5,6\nb,7\n",  # triangles that are not below their columns
+        "x,a,b,c\na,0,5,6\nb,0,7\nc,0\n",
         "from,to,rtt_ms\na,b,10\nNaN,b,12\n",
         "from,to,time_s\na,b,10\n",
         "x,y,rtt\n0,1,3\n1,0,3\n0,2,0\n",
@@ -162,6 +165,8 @@ def test_a_part_of_a_large_matrix_is_taken() -> None:
     assert [site.name for site in imported.topology.sites] == ["site-1", "site-2", "site-3"]
     assert rtt(text, places=["site-9", "site-2"]) == {("site-2", "site-9"): 35}
     assert "no place `site-231`" in refusal(text, places=["site-1", "site-231"])
+    broken = "x,a,b,c\na,,5,much\nb,5,,7\nc,much,7,\n"  # of the others nothing has to be right
+    assert rtt(broken, places=2) == rtt(broken, places=["b", "a"]) == {("a", "b"): 5}
 
 
 @pytest.mark.parametrize(
@@ -203,6 +208,7 @@ def test_a_unit_in_a_columns_name_is_taken(name: str) -> None:
         ("from,to,p50_ms", "41.3 228 201.5"),
         ("sending_region,receiving_region,milliseconds", "41.3 228 201.5"),
         ("u,v,Mean (us)", "41300 228000 201500"),
+        ("Source Data Center,Destination Data Center,RTT", "41.3 228 201.5"),
         ("from,to,p50_ms,rtt_ms", "1,41.3 1,228 1,201.5"),
         ("Origin,Peer,Round-trip time (msec)", "41.3 228 201.5"),
         ("source_ip,target_ip,Ping", "41.3 228 201.5"),
@@ -497,7 +503,8 @@ def test_repeated_lines_are_their_median() -> None:
         "┌────┬──────┬──────┬──────┐\n│ ms │ Oslo │ Rome │ Lima │\n├────┼──────┼──────┼──────┤\n"
         "│Oslo│ 0 │ 41.5 │ 228.5 │\n│Rome│ 41.5 │ 0 │ 202 │\n│Lima│ │ │ │\n"
         "└────┴──────┴──────┴──────┘\n",
-        "| RTT<br>(us) | Oslo | Rome | Lima |\n|-|-|-|-|\n| Oslo | | 41500<sup>1</sup> | 228500 |\n"
+        "| RTT&nbsp;<br>(us) | Oslo | Rome | Lima |\n|-|-|-|-|\n"
+        "| Oslo | | 41500<sup>1</sup> | 228500 |\n"
         "| Rome | | | 202&nbsp;ms |\n| Lima | | | |\n",
         "| from | to | rtt_ms |\n|---|---|---|\n| Oslo | Rome | `41.5` |\n| Oslo | Lima | 228.5 |\n"
         "| Rome | Lima | 202 |\n",
