@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.remarks import stated_round_trip, stated_unit
+from wanlat.topologies.stop import Stop
 from wanlat.topologies.text_files import UnreadableFile, read_text
 from wanlat.topologies.units import Duration, QuantityError
 from wanlat.topologies.wording import printable, short
@@ -89,7 +89,7 @@ def replay(
     values: Sequence[Duration],
     interval: Duration,
     apply: Callable[[Duration], int],
-    stopping: Event,
+    stopping: Stop,
     report: Callable[[int, Duration], None] = lambda *_: None,
 ) -> Replayed:
     """Apply each value at its instant, and return when the last has been in force as long.
@@ -118,7 +118,7 @@ def replay(
         report(index + 1, last)
 
 
-def _wait_until(due_ns: int, stopping: Event) -> bool:
+def _wait_until(due_ns: int, stopping: Stop) -> bool:
     """Wait for an instant; return False if that was cut short."""
     while (left_ns := due_ns - time.monotonic_ns()) > 0:
         if stopping.wait(left_ns / 1e9):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from wanlat.remaining import Remaining
 from wanlat.streams import not_waiting
 from wanlat.suggested import Given, resuming
 from wanlat.topologies.errors import MachineError, WanlatError, way_out_of_machine, with_way_out
+from wanlat.topologies.stop import Stop
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,12 +178,12 @@ def heed_interruptions() -> None:
 
 
 @contextmanager
-def deferred_interruptions() -> Iterator[threading.Event]:
-    """Have SIGINT, SIGTERM and SIGHUP set an event while the block lasts, and end nothing.
+def deferred_interruptions() -> Iterator[Stop]:
+    """Have SIGINT, SIGTERM and SIGHUP set it while the block lasts, and end nothing.
 
     For work that may only be left between two of its steps.
     """
-    stopping = threading.Event()
+    stopping = Stop()
     numbers = [signal.SIGINT, signal.SIGTERM]
     numbers += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
     before = {number: signal.signal(number, lambda *_: stopping.set()) for number in numbers}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 from wanlat.emulator.replay import read, replay
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.stop import Stop
 from wanlat.topologies.units import Duration
 
 STARLINK = """# one-way delay in ms, one value every 100 ms
@@ -81,7 +81,7 @@ def test_each_value_has_its_own_instant_however_late_the_one_before() -> None:
         applied.append((value, time.monotonic_ns()))
         return applied[-1][1]
 
-    ended = replay([ms(n) for n in range(8)], ms(10), apply, Event())
+    ended = replay([ms(n) for n in range(8)], ms(10), apply, Stop())
     after_ms = {value.ms: (at - applied[0][1]) / 1e6 for value, at in applied}
     assert all(after >= 10 * n for n, after in after_ms.items())
     assert ended.is_whole and ended.last == ms(7)
@@ -92,7 +92,7 @@ def test_each_value_has_its_own_instant_however_late_the_one_before() -> None:
 
 
 def test_an_interruption_leaves_the_value_that_is_in_force() -> None:
-    stopping, applied = Event(), list[Duration]()
+    stopping, applied = Stop(), list[Duration]()
 
     def apply(value: Duration) -> int:
         applied.append(value)
@@ -109,4 +109,4 @@ def test_what_cannot_be_applied_ends_it() -> None:
         raise UserError("no")
 
     with pytest.raises(UserError):
-        replay([ms(1)], ms(1), apply, Event())
+        replay([ms(1)], ms(1), apply, Stop())
