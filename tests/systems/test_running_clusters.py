@@ -64,6 +64,21 @@ def cluster(
         yield started
 
 
+@pytest.mark.stores
+@pytest.mark.parametrize(
+    "name", ["etcd", "nats", "postgresql", "redis", "zookeeper", "nginx", "apache"]
+)
+def test_a_store_takes_nodes_as_sites_of_several_name_them(name: str, tmp_path: Path) -> None:
+    needs(name)
+    (tmp_path / "near.yaml").write_text(TOPOLOGY)
+    system = registry.get(name)
+    with lab_of(str(tmp_path / "near.yaml")) as lab:
+        started = system.start(lab, system.parse_options({}), tmp_path, READY_S, print)
+        assert "dc1-1" in started.nodes
+        wrong = [f"{s}" for s in started.read_settings() if not s.is_as_expected]
+        assert wrong == []
+
+
 def asked(cluster: Cluster, node: str, endpoint: str, *numbers: int) -> list[Sample]:
     """Send the requests about those objects from the first node to another."""
     s3 = cluster.api == "s3"
