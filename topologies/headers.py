@@ -39,6 +39,9 @@ _STATISTIC = {
     *("min", "minimum", "avg", "average", "mean", "median", "med", "max", "maximum", "worst"),
     *("best", "percentile", "quantile", "p", "last"),
 }
+_LARGEST = {"max", "maximum", "worst"}
+_USUAL = 50
+"""The percentile that a round trip usually has, or less."""
 _RATE_WORDS = {
     *(
         "bit",
@@ -158,6 +161,14 @@ class Column:
     def is_unsaid(self) -> bool:
         """Whether it may be of a round trip or of one direction: `latency`, and `p50_ms`."""
         return not self.is_certain and not self.is_delay
+
+    @property
+    def is_tail(self) -> bool:
+        """Whether it has the largest of several figures, or a high percentile of them."""
+        own = set(self.words)
+        numbers = [int(word) for word in own if word.isdecimal()]
+        is_percentile = bool(own & {"p", "percentile", "quantile"})
+        return bool(own & _LARGEST) or (is_percentile and max(numbers, default=0) > _USUAL)
 
     @property
     def is_latency(self) -> bool:

@@ -477,6 +477,11 @@ class _Reader:
             self.made.notes.append(
                 f"{what} is read as round trips; --one-way if the figures are of one direction"
             )
+        if meant.is_tail:
+            self.made.notes.append(
+                f"{what} has the largest figures or a high percentile, and every packet would meet"
+                " them; the median is usual"
+            )
 
     # A line a direction.
 

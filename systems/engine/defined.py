@@ -221,7 +221,7 @@ class DefinedSystem:
         remarks = []
         for site in plan.sites:
             scene = self._scene_of_request(plan, options, site.nodes[0].name, write, "unknown")
-            bound = self._bound_of(write, options, scene) if site.nodes else None
+            bound = self._bound_of(write, options, scene)
             if bound is None or bound.needed is None:
                 continue
             needed, replicas = evaluate(bound.needed, scene), evaluate(bound.of, scene)

@@ -232,6 +232,16 @@ def test_an_unknown_unit_is_never_milliseconds(name: str) -> None:
     assert rtt(long(f"from,to,{name}"), unit="ms") == TRIPLE
 
 
+@pytest.mark.parametrize("name", ["rtt_p99_us", "max_rtt_ms", "RTT 95th percentile (ms)"])
+def test_the_worst_of_several_figures_is_noted(name: str) -> None:
+    assert "the median is usual" in notes(long(f"from,to,{name}"))
+
+
+@pytest.mark.parametrize("name", ["rtt_ms", "p50_ms", "min_rtt_ms", "rtt_avg_ms"])
+def test_usual_figures_are_not(name: str) -> None:
+    assert "the median is usual" not in notes(long(f"from,to,{name}"))
+
+
 def test_a_unit_that_stands_in_no_column_is_noted() -> None:
     assert "--unit us" in notes("# RTT in µs\nfrom,to,rtt\na,b,180\n")
     assert "--unit" in notes("from,to,rtt\na,b,0.0413\n")
